@@ -4,7 +4,7 @@
  * of another protocol of netlink in its place, NETLINK_USERSOCK, by which processes send each other messages. It
  * is connected with itself: Rocade's answers are sent by the socket to itself, at once, and no other process can
  * send to it. All calls but those that send are the kernel's, also poll(), close() and those on options and
- * addresses. What differs: the sender of an answer is the socket, not port ID 0, and a socket that a
+ * addresses. Two things differ: the sender of an answer is the socket, not port ID 0, and a socket that a
  * program has got by execve() is not known.
  */
 #include <errno.h>

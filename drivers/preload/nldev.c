@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel's answers (drivers/infiniband/core/nldev.c there) about a device with one port of RoCE. A value
- * is that of the device's file (lib/verbs/sysfs.def), if it has one. Nothing can be changed: EOPNOTSUPP, to
- * every user. As the kernel, a query about a device or a port that does not exist gets EINVAL, and a cut-off
- * message none.
+ * The kernel's answers about a device with one port of RoCE. A value is that of the device's file
+ * (lib/verbs/sysfs.def), if it has one. Nothing can be changed: EOPNOTSUPP, to every user. As with the kernel, a
+ * query about a device or a port that does not exist gets EINVAL, and a message that is cut off no answer.
  */
 #include <errno.h>
 #include <rdma/rdma_netlink.h>
@@ -12,99 +11,6 @@
 
 #include "base/in_vain.h"
 #include "preload/nldev_query.h"
-#include "preload/served.h"
-
-void
-nldev_begin(struct nldev_query *q, uint16_t flags)
-{
-	nl_begin(&q->out, &q->hdr, q->socket->port, q->hdr.nlmsg_type, flags);
-}
-
-int
-nldev_give(struct nldev_query *q)
-{
-	int rc = nl_end(&q->out);
-
-	return rc != 0 ? rc : q->socket->give(q->socket->arg, q->out.bytes, q->out.len);
-}
-
-/* ---- What a message asks for ---- */
-
-static struct asked_number *
-asked_number_of(struct nldev_query *q, uint16_t type)
-{
-	switch (type) {
-	case RDMA_NLDEV_ATTR_DEV_INDEX:
-		return &q->device;
-	case RDMA_NLDEV_ATTR_PORT_INDEX:
-		return &q->port;
-	case RDMA_NLDEV_ATTR_STAT_RES:
-		return &q->resource;
-	case RDMA_NLDEV_ATTR_STAT_MODE:
-		return &q->mode;
-	case RDMA_NLDEV_ATTR_STAT_COUNTER_ID:
-		return &q->counter;
-	default:
-		return NULL;
-	}
-}
-
-static int
-chardev_read(struct nldev_query *q, const struct nl_attr *attr)
-{
-	size_t len = strnlen((const char *)attr->value, attr->len);
-
-	if (len == attr->len || len >= sizeof(q->chardev))
-		return -EINVAL;
-	memcpy(q->chardev, attr->value, len + 1);
-	return 0;
-}
-
-/* Of several attributes of a type the last one counts. */
-static int
-attrs_read(struct nldev_query *q)
-{
-	struct asked_number *number;
-	struct nl_attr attr;
-	size_t at = 0;
-	int rc = 0;
-
-	while (rc == 0 && nl_attr_next(q->attrs, q->attrs_len, &at, &attr)) {
-		number = asked_number_of(q, attr.type);
-		if (attr.type == RDMA_NLDEV_ATTR_CHARDEV_TYPE)
-			rc = chardev_read(q, &attr);
-		if (number == NULL)
-			continue;
-		if (attr.len < sizeof(number->value))
-			return -EINVAL;
-		memcpy(&number->value, attr.value, sizeof(number->value));
-		number->given = true;
-	}
-	return rc;
-}
-
-int
-nldev_device_find(const struct nldev_query *q, bool counters, struct device_facts *facts)
-{
-	if (!q->device.given)
-		return -EINVAL;
-	for (unsigned i = 0; served_by.facts(i, counters, facts); i++) {
-		if (served_by.number(facts) == q->device.value)
-			return 0;
-	}
-	return -EINVAL;
-}
-
-/* For a query about a port. */
-int
-nldev_port_find(const struct nldev_query *q, bool counters, struct device_facts *facts)
-{
-	return q->port.given && q->port.value == NLDEV_PORT
-		       ? nldev_device_find(q, counters, facts)
-		       : -EINVAL;
-}
-
-/* ---- Messages ---- */
 
 /* one: answers a message; all: one with NLM_F_DUMP. Both NULL: not supported. */
 static const struct command {
@@ -176,13 +82,12 @@ nldev_note(const struct nldev_query *q, const struct command *command, int rc)
 static int
 result_give(struct nldev_query *q, int result)
 {
-	bool whole = result != 0 && !q->socket->capped &&
+	bool whole = result != 0 && !q->asker->capped &&
 		     q->attrs_len + sizeof(struct nlmsghdr) + sizeof(struct nlmsgerr) <
 			     NL_OUT_MAX;
 	struct nlmsgerr error = {.error = result, .msg = q->hdr};
 
-	nl_begin(
-		&q->out, &q->hdr, q->socket->port, NLMSG_ERROR, whole ? 0 : NLM_F_CAPPED);
+	nl_begin(&q->out, &q->hdr, q->asker->port, NLMSG_ERROR, whole ? 0 : NLM_F_CAPPED);
 	nl_append(&q->out, &error, sizeof(error));
 	if (whole)
 		nl_append(&q->out, q->attrs, q->attrs_len);
@@ -193,7 +98,7 @@ result_give(struct nldev_query *q, int result)
 static int
 done_give(struct nldev_query *q, int result)
 {
-	nl_begin(&q->out, &q->hdr, q->socket->port, NLMSG_DONE, NLM_F_MULTI);
+	nl_begin(&q->out, &q->hdr, q->asker->port, NLMSG_DONE, NLM_F_MULTI);
 	nl_append(&q->out, &result, sizeof(result));
 	return nldev_give(q);
 }
@@ -204,7 +109,7 @@ message_answer(struct nldev_query *q)
 	const struct command *command = command_find(q);
 	bool dump = (q->hdr.nlmsg_flags & NLM_F_DUMP) != 0 && command != NULL &&
 		    command->all != NULL;
-	int rc = attrs_read(q);
+	int rc = nldev_attrs_read(q);
 
 	if (command == NULL)
 		rc = -EINVAL;
@@ -231,13 +136,13 @@ message_take(struct nldev_query *q)
 }
 
 int
-nldev_ask(const struct nldev_socket *socket, const void *bytes, size_t len)
+nldev_ask(const struct nldev_socket *asker, const void *bytes, size_t len)
 {
 	const uint8_t *at = bytes;
 	int rc = 0;
 
 	while (rc == 0 && len >= NLMSG_HDRLEN) {
-		struct nldev_query q = {.socket = socket};
+		struct nldev_query q = {.asker = asker};
 		size_t taken;
 
 		memcpy(&q.hdr, at, sizeof(q.hdr));

@@ -49,7 +49,7 @@ file_guid(const struct device_facts *facts, const char *file)
 static void
 handle_put(struct nldev_query *q, const struct device_facts *facts)
 {
-	nl_put_u32(&q->out, RDMA_NLDEV_ATTR_DEV_INDEX, served_by.number(facts));
+	nl_put_u32(&q->out, RDMA_NLDEV_ATTR_DEV_INDEX, facts->index);
 	nl_put_text(&q->out, RDMA_NLDEV_ATTR_DEV_NAME, facts->name);
 }
 
@@ -103,7 +103,7 @@ count_put(struct nl_out *out, const char *name, uint64_t count)
 	nl_nest_end(out, entry);
 }
 
-/* What the daemon counts. It does not know of PDs, CQs and memory regions. */
+/* The daemon does not know of PDs, CQs and memory regions. */
 static void
 summary_put(struct nldev_query *q, const struct device_facts *facts)
 {

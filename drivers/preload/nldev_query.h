@@ -12,7 +12,7 @@
 
 /* A message, and what it asks about. */
 struct nldev_query {
-	const struct nldev_socket *socket;
+	const struct nldev_socket *asker;
 	struct nlmsghdr hdr;
 	const uint8_t *attrs;
 	size_t attrs_len;
@@ -25,6 +25,8 @@ struct nldev_query {
 	struct nl_out out;
 };
 
+/* Reads the message's attributes. Of several ones of a type the last counts. Returns 0 or -EINVAL. */
+int nldev_attrs_read(struct nldev_query *q);
 /* Begins and ends an answer. */
 void nldev_begin(struct nldev_query *q, uint16_t flags);
 int nldev_give(struct nldev_query *q);
@@ -36,10 +38,16 @@ int nldev_port_find(
 	const struct nldev_query *q, bool counters, struct device_facts *facts);
 
 /* Commands: each answers one message, those with _all one with NLM_F_DUMP. They return 0 or -errno. */
-typedef int nldev_command_fn(struct nldev_query *q);
-nldev_command_fn nldev_device_get, nldev_device_get_all, nldev_port_get,
-	nldev_port_get_all, nldev_system_get, nldev_summary_get, nldev_summary_get_all,
-	nldev_counters_get, nldev_counters_get_all, nldev_counters_status,
-	nldev_chardev_get;
+int nldev_device_get(struct nldev_query *q);
+int nldev_device_get_all(struct nldev_query *q);
+int nldev_port_get(struct nldev_query *q);
+int nldev_port_get_all(struct nldev_query *q);
+int nldev_system_get(struct nldev_query *q);
+int nldev_summary_get(struct nldev_query *q);
+int nldev_summary_get_all(struct nldev_query *q);
+int nldev_counters_get(struct nldev_query *q);
+int nldev_counters_get_all(struct nldev_query *q);
+int nldev_counters_status(struct nldev_query *q);
+int nldev_chardev_get(struct nldev_query *q);
 
 #endif

@@ -18,8 +18,6 @@ struct served {
 	/* Returns whether Rocade has a device with this index, and its state; the counters if they are
 	 * wanted. */
 	bool (*facts)(unsigned index, bool counters, struct device_facts *out);
-	/* Returns ibv_get_device_index() of the device. */
-	uint32_t (*number)(const struct device_facts *facts);
 	/* There may be several devices, and others at another time. */
 	bool several;
 	/* Writes a line of the log. */

@@ -8,8 +8,6 @@
 #include "preload/netlink.h"
 #include "preload/preload_channel.h"
 #include "preload/served.h"
-#include "shm/shm.h"
-#include "switch/proto.h"
 #include "verbs/device_source.h"
 #include "verbs/forward.h"
 
@@ -37,12 +35,6 @@ static bool
 client_has_any(void)
 {
 	return client_has(NULL);
-}
-
-static uint32_t
-client_number(const struct device_facts *facts)
-{
-	return sw_device_index(facts->instance, process_forks());
 }
 
 static bool
@@ -85,7 +77,6 @@ disconnect_register(void)
 const struct served served_by = {
 	.device = client_has_device,
 	.facts = client_facts,
-	.number = client_number,
 	.warn = client_warn,
 	.explains = in_vain_wanted,
 	.absent = client_absent,

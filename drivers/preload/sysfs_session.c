@@ -131,15 +131,15 @@ root_remove(int folder, const char *name)
 /* The link tells the daemon's socket: the file is another one if another daemon has its name. root: of the
  * tree. */
 static int
-daemon_note(int root, const char *socket)
+daemon_note(int root, const char *path)
 {
 	char text[PATH_MAX];
 	struct stat st;
 
-	if (socket[0] == '\0' || stat(socket, &st) != 0)
+	if (path[0] == '\0' || stat(path, &st) != 0)
 		return 0;
 	snprintf(text, sizeof(text), "%jx:%jx:%s", (uintmax_t)st.st_dev,
-		(uintmax_t)st.st_ino, socket);
+		(uintmax_t)st.st_ino, path);
 	return symlinkat(text, root, DAEMON_LINK) == 0 ? 0 : -errno;
 }
 

@@ -221,7 +221,7 @@ static struct {
 } last = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int
-source_facts(bool counters, struct device_facts *out)
+daemon_facts(bool counters, struct device_facts *out)
 {
 	int rc = shm_facts(
 		NULL, counters, __atomic_load_n(&last.known, __ATOMIC_RELAXED), out);
@@ -238,6 +238,15 @@ source_facts(bool counters, struct device_facts *out)
 		rc = 0;
 	}
 	pthread_mutex_unlock(&last.lock);
+	return rc;
+}
+
+static int
+source_facts(bool counters, struct device_facts *out)
+{
+	int rc = daemon_facts(counters, out);
+
+	out->index = sw_device_index(out->instance, process_forks());
 	return rc;
 }
 

@@ -159,8 +159,11 @@ def main():
         page = file.read()
     with open(os.path.join(top, "lib/verbs/symbols.def"), encoding="utf-8") as file:
         table = file.read()
-    with open(os.path.join(top, "lib/verbs/verbs_query.c"), encoding="utf-8") as file:
-        wrong, count = check(top, page, header, file.read(), table)
+    advertised = ""
+    for name in "device_caps.h", "verbs_query.c":
+        with open(os.path.join(top, "lib/verbs", name), encoding="utf-8") as file:
+            advertised += file.read()
+    wrong, count = check(top, page, header, advertised, table)
     bad, _ = check(top, SELFTEST, SELFHEADER, "IBV_DEVICE_ON", 'FORWARD(_ibv_delta, "")')
     bad = [line for line in bad if not line.startswith("the header")]
     if len(sys.argv) == 3 and not sys.argv[2].startswith(WRITTEN_FOR):

@@ -12,6 +12,7 @@
 struct device_facts rocade0 = {.name = "rocade0",
 	.guid = 0x0123456789abcdef,
 	.instance = 7,
+	.index = INDEX,
 	.link_up = true,
 	.tx_packets = 3,
 	.rx_packets = 5,
@@ -49,12 +50,6 @@ device_facts(unsigned index, bool counters, struct device_facts *out)
 	return index == 0 && !absent;
 }
 
-static uint32_t
-device_number(const struct device_facts *facts)
-{
-	return 0x40000000 + facts->instance;
-}
-
 static bool
 has_any(void)
 {
@@ -63,7 +58,6 @@ has_any(void)
 
 const struct served served_by = {.device = has_device,
 	.facts = device_facts,
-	.number = device_number,
 	.netlink = has_any,
 	.backend = ucm_backend_get};
 
