@@ -67,8 +67,9 @@ def parse(text):
 
 def function_span(lines, name):
     """The lines of a function: from its name at the start of a line to a '}' in the first column."""
+    begins = re.compile(r"(\S.*\b)?%s\(" % re.escape(name))
     for start, line in enumerate(lines):
-        if re.match(r"(\S.*\b)?%s\(" % re.escape(name), line) and not line.rstrip().endswith(";"):
+        if begins.match(line) and not line.rstrip().endswith(";"):
             for end in range(start, len(lines)):
                 if lines[end].startswith("}"):
                     return range(start, end)
@@ -79,6 +80,8 @@ def function_span(lines, name):
 
 def mutate(text, function, line, becomes):
     """The mutated text, or None if the line does not occur exactly once."""
+    if line.strip() not in text:
+        return None
     lines = text.split("\n")
     span = function_span(lines, function) if function else range(len(lines))
     found = [n for n in span if lines[n].strip() == line.strip()]
