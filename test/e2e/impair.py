@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import time
+from contextlib import ExitStack
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import process  # noqa: E402
@@ -94,22 +95,32 @@ def both_pass(listening, connecting):
             "\n".join(line for _, text in ends for line in text.splitlines() if not line.startswith("PASS")))
 
 
-def matrix(listener, connector, address, *env):
-    """Every opcode of RC and XRC between two programs, with verified data and the faults that end a QP."""
-    words = ["env", *env, MATRIX, "--gid-index", "0", "--lossy", "--copies", "--only", "RC", "--wait", "60"]
+def matrix(listener, connector, address, *env, port=18600):
+    """Starts every opcode of RC and XRC between two programs, with verified data and the faults that end a
+    QP. Returns both ends."""
+    words = ["env", *env, MATRIX, "--gid-index", "0", "--lossy", "--copies", "--only", "RC", "--wait", "60",
+             "--port", port]
     listening = listener.start(*words, "--listen", address)
-    wait_for_port(18600, listening, 30, listener.space)
-    return both_pass(listening, connector.start(*words, "--connect", address))
+    wait_for_port(port, listening, 30, listener.space)
+    return listening, connector.start(*words, "--connect", address)
 
 
 def conformance():
-    """Each kind of fault, many of them; all of them by pairs and by the daemon."""
+    """Each kind of fault, many of them; all of them by pairs and by the daemon. All at the same time: most of
+    it is waits for what was lost."""
     pairs, no_pairs = ("pairs", ()), ("the daemon", ("ROCADE_OFF=pairs",))
-    for rates, *ways_taken in [("loss=5%", pairs), ("dup=20%", pairs), ("reorder=20%", no_pairs), ("corrupt=5%", pairs),
-                               ("loss=3%,dup=5%,reorder=10%,corrupt=1%", pairs, no_pairs)]:
-        with Daemon("--impair", rates) as daemon:
-            for name, env in ways_taken:
-                good, why = matrix(daemon, daemon, "127.0.0.1", *env)
+    started = []
+    with ExitStack() as daemons:
+        for rates, *ways_taken in [("loss=5%", pairs), ("dup=20%", pairs), ("reorder=20%", no_pairs), ("corrupt=5%", pairs),
+                                   ("loss=3%,dup=5%,reorder=10%,corrupt=1%", pairs, no_pairs)]:
+            daemon = daemons.enter_context(Daemon("--impair", rates))
+            first = 18600 + 10 * len(started)
+            started.append((daemon, rates, [
+                (name, matrix(daemon, daemon, "127.0.0.1", *env, port=first + number))
+                for number, (name, env) in enumerate(ways_taken)]))
+        for daemon, rates, ends in started:
+            for name, both in ends:
+                good, why = both_pass(*both)
                 case("conformance of RC with %s, by %s" % (rates, name), good, why)
             done = daemon.status()["impair"]
             case("that many faults have happened", all(
@@ -167,7 +178,7 @@ def hosts():
                         ("ib_read_bw", "-x", "0", "-F", "-n", "500")):
             served, sent, text = across(both, *program, timeout_s=120)
             case("between hosts: " + " ".join(program), served == 0 and sent == 0, text)
-        good, why = matrix(right, left, SOCKETS[1])
+        good, why = both_pass(*matrix(right, left, SOCKETS[1]))
         case("between hosts: conformance of RC", good, why)
         for host in both:
             done = host.status()["impair"]
