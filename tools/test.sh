@@ -9,14 +9,15 @@ Usage: tools/test.sh [--change [REV]] [--all] [--long] [--stage NAME]... [--clea
                      [--busy N]
 
 Installs the Debian packages that are missing (as root), builds, runs the tests. Takes 20 to 30
-minutes on two cores. So the stages marked * and the programs of stage e2e take turns, which the hash
-of the newest commit decides.
+minutes on two cores. So the stages marked *, the programs of stage e2e and the halves of stage sanitize
+take turns, which the hash of the newest commit decides.
 
 Stages, in this order:
   shellcheck  every shell script
   release     the build that people install, and all its tests
   tidy        the rules of the tree: includes, words, citations (test/tidy)
-* sanitize    all tests again under AddressSanitizer and UndefinedBehaviorSanitizer
+* sanitize    all tests of compiled code again under AddressSanitizer and
+              UndefinedBehaviorSanitizer
 * clang       builds without a warning with clang too
   install     installs, builds a program with pkg-config, uninstalls
   packages    debian/ against what install installs (--long: builds the Debian packages in chroots,
@@ -33,12 +34,11 @@ Stages, in this order:
   mutants     100 faults of test/mutants, drawn by the commit, each make a test fail (--all: 150,
               --long: all)
 * fuzz        each libFuzzer target of test/fuzz for 35 seconds (--long: ten minutes)
-  e2e-long    only with --long: the same with the sanitized programs
-  change      only with --change
+  e2e-long    with --long, or as a --stage: the same with the sanitized programs
 
-  --change [REV]  only what differs from the commit REV (HEAD if there is none): the release build, the
-                tidy rules, the tests that depend on the changed files, 500 seeds of the simulation if
-                it does, the mutants of the changed files
+  --change [REV]  in place of the stages, only what differs from the commit REV (HEAD if there is none):
+                the release build, the tidy rules, the tests that depend on the changed files, 500 seeds
+                of the simulation if it does, the mutants of the changed files
   --all         every stage and program, at the size of a default run: about an hour
   --stage NAME  only this stage (repeat for more); builds what it needs of "release"
   --long        sets ROCADE_TEST_LONG=1 (tests do many more rounds), allows each program an
@@ -208,7 +208,12 @@ if [ -z "$stages" ] && [ "$turns" = yes ]; then
 		*) stages="$stages $stage" ;;
 		esac
 	done
-	turn_note="Left to other commits:${left% } and three quarters of e2e (--all runs them)"
+	turn_note="Left to other commits:${left% } and three quarters of e2e"
+	case $left in
+	*" sanitize "*) ;;
+	*) turn_note="$turn_note, half of sanitize" ;;
+	esac
+	turn_note="$turn_note (--all runs them)"
 	echo "$turn_note"
 fi
 : "${stages:=$all_stages}"

@@ -16,6 +16,7 @@ import cases  # noqa: E402
 import change  # noqa: E402
 import commit  # noqa: E402
 import mutants  # noqa: E402
+import test_targets  # noqa: E402
 import turns  # noqa: E402
 
 HEADS = [hashlib.sha1(b"%d" % n).hexdigest() for n in range(200)]
@@ -46,11 +47,31 @@ def left_of_all():
     return sorted(set(map(len, left))), everywhere
 
 
+def halves_of_sanitize():
+    """How often each kind of test is in a half of stage sanitize, and in the whole."""
+    tests = [{"name": "+".join(suites), "suite": ["p:" + suite for suite in suites]} for suites in (
+        ("unit", "quick"), ("verbs",), ("sim",), ("runner",), ("runner", "scripts"), ("tidy",))]
+    turned = [test for half in turns.SANITIZE_TURNS for test in test_targets.chosen(tests, half)]
+    whole = test_targets.chosen(tests, turns.SANITIZED)
+    return [(turned.count(test), whole.count(test)) for test in tests]
+
+
 def programs_of_all():
     names = ["%d.py" % n for n in range(10)]
     runs = [turns.e2e_programs(names, head, {"test/e2e/3.py"}) for head in HEADS]
     return (set().union(*runs) == set(names), all("3.py" in run for run in runs),
             sorted(set(map(len, runs))))
+
+
+def most_programs():
+    """How many run at most if each has changed in the day, whether those of the newest commit are among
+    them, whether each is drawn, and how many run if the newest commit changed all."""
+    names = sorted("%d.py" % n for n in range(60))
+    paths = {"test/e2e/" + name for name in names}
+    newest = {"test/e2e/7.py", "test/e2e/8.py"}
+    runs = [turns.e2e_programs(names, head, paths, newest) for head in HEADS]
+    return (set(map(len, runs)), all({"7.py", "8.py"} <= set(run) for run in runs),
+            set().union(*runs) == set(names), len(turns.e2e_programs(names, HEADS[0], paths, paths)))
 
 
 def run(*words, **more):
@@ -111,6 +132,14 @@ def refused(top, *words, **variables):
     return done.returncode, done.stderr.strip().partition(": ")[2]
 
 
+def stages_of_help():
+    """The stages that --help names, and those that --stage accepts."""
+    program = os.path.join(SOURCE, "tools/test.sh")
+    told = run(program, "--help").stdout.partition("Stages, in this order:\n")[2].partition("\n\n")[0]
+    named = [line[2:].split()[0] for line in told.splitlines() if line[2] != " "]
+    return named, run(program, "--stage", "none").stderr.rpartition("expected one of ")[2].split()
+
+
 def listed(*options):
     """The mutants that tools/lib/mutants.py would try."""
     return run(sys.executable, os.path.join(SOURCE, "tools/lib/mutants.py"), "--list", *options,
@@ -161,10 +190,15 @@ def rows():
         {len(STAGES) - len(row) for row in turns.TURNS})
     yield "each program has a turn, and a changed one runs always", programs_of_all(), (
         True, True, [2, 3, 4])
+    yield "when all have changed, at most E2E_MOST run, with those of the newest commit", most_programs(), (
+        {turns.E2E_MOST}, True, True, 60)
+    yield "a half of sanitize has each test of compiled code", halves_of_sanitize(), [(1, 1)] * 4 + [(0, 0)] * 2
+    yield "both halves have turns", {turns.turn(head, 2, 2) for head in HEADS}, {0, 1}
     yield "a tree without commits has the first turn", turns.turn("", 5), 0
     yield "tools/test.sh knows each stage of TURNS", [
         stage for stage in STAGES if " %s" % stage not in run(
             os.path.join(SOURCE, "tools/test.sh"), "--help").stdout], []
+    yield "each stage of --help, and no other, can be the only one", *stages_of_help()
     with tempfile.TemporaryDirectory() as folder:
         project(folder)
         for name, tests in (
@@ -173,9 +207,15 @@ def rows():
                 ("meson.build", ["one", "script", "sim", "two"]),
                 ("new.c", []), ("tools/new.sh", ["script"])):
             yield "a change of " + name, concerned(folder, name), ([name], tests)
+        yield "the newest commit is the first", commit.newest_change(folder), set()
+        with open(os.path.join(folder, "page.md"), "w", encoding="utf-8") as file:
+            file.write("\n")
+        git(folder, "commit", "-a", "-m", "second")
+        yield "what the newest commit changed", commit.newest_change(folder), {"page.md"}
         yield "the targets of a test", targets(folder, "one"), (0, ["one"])
         yield "the targets of a suite", targets(folder, "--suite=p", "script"), (
             0, ["one", "sim", "two"])
+        yield "the targets of all but a suite", targets(folder, "--no-suite=tidy"), (0, ["one", "sim", "two"])
         yield "the targets of no test", targets(folder, "three"), (1, [])
     yield "the mutants of a changed file", listed("--in", "lib/qp/tlp.c"), mutants_in(
         "lib/qp/tlp.c")

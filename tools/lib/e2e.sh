@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
 # Sourced by tools/test.sh: the stages that run whole programs. Uses its variables, its check and
-# run_logged, build_release and build_sanitize of stages.sh, and the functions of session.sh.
+# run_logged and build, build_release of stages.sh, and the functions of session.sh.
 # shellcheck disable=SC2034,SC2154 # test.sh sets and reads these variables
 
 # Hugepages for the tests: a quarter of the free memory, at most 2 GiB, or fewer if the kernel
@@ -87,7 +87,7 @@ stage_interop() {
 
 stage_e2e_long() {
 	local program
-	if ! build_release e2e-long || ! build_sanitize e2e-long all; then
+	if ! build_release e2e-long || ! build e2e-long sanitize all "${sanitizers[@]}"; then
 		return 1
 	fi
 	e2e e2e-long "$out/sanitize"

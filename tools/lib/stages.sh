@@ -9,10 +9,15 @@ build_release() {
 	build "$1" release "${2:-all}" --buildtype=release --prefix="$out/prefix" --libdir=lib
 }
 
-# build_sanitize STAGE TARGET. The reports name lines, which takes -g1 and a quarter less than -g.
-build_sanitize() {
-	build "$1" sanitize "$2" -Db_sanitize=address,undefined -Doptimization=1 -Ddebug=false \
-		-Dc_args=-g1
+# The reports name lines, which takes -g1 and a quarter less than -g.
+sanitizers=(-Db_sanitize=address,undefined -Doptimization=1 -Ddebug=false -Dc_args=-g1)
+
+# build_targets STAGE DIR TEST...: what these tests need. TEST: as for test_targets.py.
+build_targets() {
+	local stage=$1 dir=$out/$2 targets
+	shift 2
+	mapfile -t targets < <(tools/lib/test_targets.py "$dir" "$@")
+	check "$stage" build ninja -C "$dir" -j "$jobs" "${targets[@]}"
 }
 
 stage_shellcheck() {
@@ -37,7 +42,10 @@ stage_tidy() {
 }
 
 stage_sanitize() {
-	build_sanitize sanitize meson-test-prereq && meson_tests sanitize sanitize 10 --no-suite tidy
+	local tests=(--no-suite=tidy --no-suite=scripts)
+	[ "$turns" = no ] || mapfile -t tests < <(tools/lib/turns.py "$top" sanitize)
+	configure sanitize sanitize "${sanitizers[@]}" && build_targets sanitize sanitize "${tests[@]}" &&
+		meson_tests sanitize sanitize 10 "${tests[@]}"
 }
 
 stage_clang() {
@@ -122,12 +130,11 @@ stage_coverage() {
 # It does not know fences (-Wno-tsan). All data that fences order is atomic, so it does not report
 # false races. It does not see a missing fence.
 stage_tsan() {
-	local tests targets
+	local tests
 	mapfile -t tests < <(printf 'tsan_race\ntsan_lock\n' && sed -n '/^[a-z]/p' test/tsan/tests)
 	configure tsan tsan -Db_sanitize=thread -Db_lundef=false -Doptimization=1 -Ddebug=false \
 		'-Dc_args=-g1 -DRTE_FORCE_INTRINSICS -Wno-tsan' || return 1
-	mapfile -t targets < <(tools/lib/test_targets.py "$out/tsan" "${tests[@]}")
-	check tsan build ninja -C "$out/tsan" -j "$jobs" "${targets[@]}" || return 1
+	build_targets tsan tsan "${tests[@]}" || return 1
 	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 meson_tests tsan tsan 20 "${tests[@]}"
 }
 

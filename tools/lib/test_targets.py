@@ -4,7 +4,8 @@
 
     test_targets.py BUILD NAME...
 
-NAME is a test, or a suite with "--suite=" before it. A name of neither is an error."""
+NAME is a test, or a suite with "--suite=" before it. A name of neither is an error. With "--no-suite=" before
+suites: the tests of no such suite."""
 
 import json
 import os
@@ -16,16 +17,20 @@ def read(build, what):
         return json.load(file)
 
 
+def suites(test):
+    return {suite.rpartition(":")[2] for suite in test["suite"]}
+
+
 def chosen(tests, names):
     """The tests of these names and suites. Raises ValueError for a name without a test."""
-    rows = []
+    left_out = {name[len("--no-suite="):] for name in names if name.startswith("--no-suite=")}
+    rows = [test for test in tests if left_out and not left_out & suites(test)]
     for name in names:
-        suite = name[len("--suite="):] if name.startswith("--suite=") else None
-        found = [test for test in tests if (test["name"] == name if suite is None else
-                 suite in [s.rpartition(":")[2] for s in test["suite"]])]
+        kind, _, suite = name.rpartition("=")
+        found = [test for test in tests if (suite in suites(test) if kind else test["name"] == name)]
         if not found:
             raise ValueError("no test or suite of meson is named %s" % name)
-        rows += found
+        rows += found if kind != "--no-suite" else []
     return rows
 
 
