@@ -91,8 +91,8 @@ e2e_beside() {
 
 # e2e STAGE BUILD
 e2e() {
-	local program alone=() beside=()
-	local -A mine=()
+	local program name alone=() beside=()
+	local -A mine=() listed=()
 	if [ "$turns" = yes ]; then
 		while read -r program; do
 			mine[$program]=yes
@@ -108,11 +108,14 @@ e2e() {
 		[ -e "$program" ] || continue # a pattern without a file
 		[ "$turns" = no ] || [ -n "${mine[${program##*/}]:-}" ] || continue
 		if [ "$isolated" = yes ] && grep -qxF "${program##*/}" "$top/test/e2e/lib/beside"; then
-			beside+=("$program")
+			listed[${program##*/}]=yes
 		else
 			alone+=("$program")
 		fi
 	done
+	while read -r name; do # in the order of the list
+		[ -z "${listed[$name]:-}" ] || beside+=("$top/test/e2e/$name")
+	done <"$top/test/e2e/lib/beside"
 	for program in "${alone[@]}"; do
 		e2e_program "$1" "$2" "$program"
 	done
