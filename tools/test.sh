@@ -9,8 +9,8 @@ Usage: tools/test.sh [--change [REV]] [--all] [--long] [--stage NAME]... [--clea
                      [--busy N]
 
 Installs the Debian packages that are missing (as root), builds, runs the tests. Takes 20 to 30
-minutes on two cores. So the stages marked *, the programs of stage e2e and the halves of stage sanitize
-take turns, which the hash of the newest commit decides.
+minutes on two cores. So the stages marked * and the programs of stage e2e take turns, which the hash
+of the newest commit decides.
 
 Stages, in this order:
   shellcheck  every shell script
@@ -208,12 +208,7 @@ if [ -z "$stages" ] && [ "$turns" = yes ]; then
 		*) stages="$stages $stage" ;;
 		esac
 	done
-	turn_note="Left to other commits:${left% } and three quarters of e2e"
-	case $left in
-	*" sanitize "*) ;;
-	*) turn_note="$turn_note, half of sanitize" ;;
-	esac
-	turn_note="$turn_note (--all runs them)"
+	turn_note="Left to other commits:${left% } and three quarters of e2e (--all runs them)"
 	echo "$turn_note"
 fi
 : "${stages:=$all_stages}"

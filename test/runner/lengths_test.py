@@ -47,13 +47,14 @@ def left_of_all():
     return sorted(set(map(len, left))), everywhere
 
 
-def halves_of_sanitize():
-    """How often each kind of test is in a half of stage sanitize, and in the whole."""
+def sanitized():
+    """Which kinds of tests stage sanitize has."""
+    words = "--no-suite=tidy", "--no-suite=scripts"
+    with open(os.path.join(SOURCE, "tools/lib/stages.sh"), encoding="utf-8") as file:
+        assert "local tests=(%s %s)\n" % words in file.read()
     tests = [{"name": "+".join(suites), "suite": ["p:" + suite for suite in suites]} for suites in (
-        ("unit", "quick"), ("verbs",), ("sim",), ("runner",), ("runner", "scripts"), ("tidy",))]
-    turned = [test for half in turns.SANITIZE_TURNS for test in test_targets.chosen(tests, half)]
-    whole = test_targets.chosen(tests, turns.SANITIZED)
-    return [(turned.count(test), whole.count(test)) for test in tests]
+        ("unit", "quick"), ("verbs",), ("runner",), ("runner", "scripts"), ("tidy",))]
+    return [test["name"] for test in test_targets.chosen(tests, words)]
 
 
 def programs_of_all():
@@ -61,17 +62,6 @@ def programs_of_all():
     runs = [turns.e2e_programs(names, head, {"test/e2e/3.py"}) for head in HEADS]
     return (set().union(*runs) == set(names), all("3.py" in run for run in runs),
             sorted(set(map(len, runs))))
-
-
-def most_programs():
-    """How many run at most if each has changed in the day, whether those of the newest commit are among
-    them, whether each is drawn, and how many run if the newest commit changed all."""
-    names = sorted("%d.py" % n for n in range(60))
-    paths = {"test/e2e/" + name for name in names}
-    newest = {"test/e2e/7.py", "test/e2e/8.py"}
-    runs = [turns.e2e_programs(names, head, paths, newest) for head in HEADS]
-    return (set(map(len, runs)), all({"7.py", "8.py"} <= set(run) for run in runs),
-            set().union(*runs) == set(names), len(turns.e2e_programs(names, HEADS[0], paths, paths)))
 
 
 def run(*words, **more):
@@ -190,10 +180,7 @@ def rows():
         {len(STAGES) - len(row) for row in turns.TURNS})
     yield "each program has a turn, and a changed one runs always", programs_of_all(), (
         True, True, [2, 3, 4])
-    yield "when all have changed, at most E2E_MOST run, with those of the newest commit", most_programs(), (
-        {turns.E2E_MOST}, True, True, 60)
-    yield "a half of sanitize has each test of compiled code", halves_of_sanitize(), [(1, 1)] * 4 + [(0, 0)] * 2
-    yield "both halves have turns", {turns.turn(head, 2, 2) for head in HEADS}, {0, 1}
+    yield "sanitize has each test of compiled code", sanitized(), ["unit+quick", "verbs", "runner"]
     yield "a tree without commits has the first turn", turns.turn("", 5), 0
     yield "tools/test.sh knows each stage of TURNS", [
         stage for stage in STAGES if " %s" % stage not in run(
@@ -207,11 +194,6 @@ def rows():
                 ("meson.build", ["one", "script", "sim", "two"]),
                 ("new.c", []), ("tools/new.sh", ["script"])):
             yield "a change of " + name, concerned(folder, name), ([name], tests)
-        yield "the newest commit is the first", commit.newest_change(folder), set()
-        with open(os.path.join(folder, "page.md"), "w", encoding="utf-8") as file:
-            file.write("\n")
-        git(folder, "commit", "-a", "-m", "second")
-        yield "what the newest commit changed", commit.newest_change(folder), {"page.md"}
         yield "the targets of a test", targets(folder, "one"), (0, ["one"])
         yield "the targets of a suite", targets(folder, "--suite=p", "script"), (
             0, ["one", "sim", "two"])

@@ -22,11 +22,6 @@ def recent_change(source):
     return head, set(git(source, "diff", "--name-only", base, head).splitlines()) if base else set()
 
 
-def newest_change(source):
-    """The files that the newest commit changed: a merge those that its first parent has otherwise."""
-    return set(git(source, "diff", "--name-only", "HEAD^", "HEAD").splitlines())
-
-
 def changed_since(source, rev):
     """The files that differ from this commit in the working tree, new ones included."""
     return set(git(source, "diff", "--name-only", rev).splitlines() +

@@ -43,7 +43,6 @@ stage_tidy() {
 
 stage_sanitize() {
 	local tests=(--no-suite=tidy --no-suite=scripts)
-	[ "$turns" = no ] || mapfile -t tests < <(tools/lib/turns.py "$top" sanitize)
 	configure sanitize sanitize "${sanitizers[@]}" && build_targets sanitize sanitize "${tests[@]}" &&
 		meson_tests sanitize sanitize 10 "${tests[@]}"
 }
