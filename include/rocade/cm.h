@@ -5,7 +5,7 @@
  * peer may be librdmacm on a Linux kernel device, or hardware. docs/embedding.md shows a
  * program's loop.
  *
- * A program that is written for librdmacm uses librdmacm (rdmacm.h). What it cannot do, and this can:
+ * A program that is written for librdmacm uses librdmacm (rdmacm.h), which differs from this:
  *
  * - A connection manager belongs to one port. Several ports of a program may have the same addresses,
  *   in networks that are apart, while librdmacm chooses the port by its address.
