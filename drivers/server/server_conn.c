@@ -17,14 +17,14 @@
 #include "server/server_pair.h"
 #include "server/server_query.h"
 #include "server/server_queue.h"
+#include "server/server_reject.h"
 #include "server/server_rdmacm.h"
 #include "server/server_reply.h"
 #include "server/server_share.h"
 #include "switch/sw_client.h"
 
 #define UNREAD_BYTES (2 * (int)sizeof(struct sw_data_reply)) /* of replies */
-#define FDS_PER_CONN 2           /* its socket, and the pidfd of its process */
-#define REJECT_LOG_NS NS_PER_SEC /* interval of log lines about rejected clients */
+#define FDS_PER_CONN 2 /* its socket, and the pidfd of its process */
 
 static int
 client_charge(struct conn *conn)
@@ -120,8 +120,10 @@ request_complete(struct conn *conn, const struct sw_request *req, struct sw_repl
 	} else if (reply->error == 0 && reply->type == SW_TAKEN) {
 		rdmacm_taken(conn, reply->qpn);
 	}
-	if (reply->error != 0)
+	if (reply->error != 0) {
+		reply->refusal = reject_limit(conn->account);
 		return reply_send(conn->socket.fd, reply, NULL, 0);
+	}
 	if (reply->type == SW_ATTACH || reply->type == SW_START)
 		reply->geom = conn->geom;
 	if (reply->type == SW_START)
@@ -155,20 +157,6 @@ data_serve(struct conn *conn, const struct sw_request *req)
 	       (ssize_t)len;
 }
 
-/* Logs at most one line in REJECT_LOG_NS: a client may try again and again. */
-static void
-rejection_log(struct rocade_daemon *d, const struct ucred *who, const char *why)
-{
-	uint64_t now = clock_now();
-	char text[PEER_PROCESS_TEXT];
-
-	if (d->rejected_ns != 0 && now - d->rejected_ns < REJECT_LOG_NS)
-		return;
-	d->rejected_ns = now;
-	log_warn("client rejected: %s of user %u: %s",
-		peer_process_text(who->pid, text, sizeof(text)), (unsigned)who->uid, why);
-}
-
 /* Logs both versions: an older client may print only "Protocol not supported". */
 static void
 version_log(struct conn *conn, const struct sw_request *req)
@@ -178,7 +166,7 @@ version_log(struct conn *conn, const struct sw_request *req)
 
 	snprintf(why, sizeof(why), "version %" PRIu32 " of the protocol, expected %d",
 		req->version, SW_PROTO_VERSION);
-	rejection_log(conn->daemon, &who, why);
+	reject_log(conn->daemon, &who, why);
 }
 
 /* Takes the key of the process from SW_ATTACH or SW_CM_OPEN. The first one counts: a connection stays
@@ -205,6 +193,7 @@ request_serve(struct conn *conn, const void *request, size_t len)
 	if (len == sizeof(struct sw_cm_request))
 		return rdmacm_serve(conn, request);
 	device.privileged = conn_is_privileged(conn);
+	conn->account->full = 0;
 	if (!sw_serve(d->sw, &device, conn->client, request, len, &reply))
 		return false;
 	if (reply.error == EPROTONOSUPPORT)
@@ -305,6 +294,7 @@ user_account(struct rocade_daemon *d, uint32_t uid)
 static void
 client_reject(struct rocade_daemon *d)
 {
+	const char *why = "no free file descriptor";
 	struct ucred who = {.pid = 0};
 	struct account *account;
 	int fd;
@@ -315,24 +305,27 @@ client_reject(struct rocade_daemon *d)
 	if (fd >= 0) {
 		who = peer_process_read(fd);
 		account = user_account(d, who.uid);
-		passed_fds_close(&d->passed, account, fd);
 		if (account != NULL)
-			account_close(account);
+			account->full = 0;
+		reject_conn(d, fd, &who, account, EMFILE, why);
+	} else {
+		reject_log(d, &who, why);
 	}
 	spare_fd_open(d);
-	rejection_log(d, &who, "no free file descriptor");
 }
 
-/* Returns NULL, or why the user gets no further connection. */
-static const char *
-conn_charge(struct account *account)
+/* Returns 0, or the errno value and why the user gets no further connection. */
+static int
+conn_charge(struct account *account, const char **why)
 {
+	*why = "too many connections of this user (see max-clients)";
 	if (!account_take(account, ACCOUNT_connections, 1))
-		return "too many connections of this user";
+		return ENOSPC;
 	if (account_take(account, ACCOUNT_descriptors, FDS_PER_CONN))
-		return NULL;
+		return 0;
 	account_give(account, ACCOUNT_connections, 1);
-	return "too many file descriptors for this user";
+	*why = "too many file descriptors for this user";
+	return EMFILE;
 }
 
 static void
@@ -342,27 +335,25 @@ conn_discharge(struct account *account)
 	account_give(account, ACCOUNT_descriptors, FDS_PER_CONN);
 }
 
-/* Creates the connection. Returns NULL, or why there is none. */
-static const char *
-conn_admit(
-	struct rocade_daemon *d, int fd, const struct ucred *who, struct account *account)
+/* Creates the connection. Returns 0, or the errno value and why there is none. */
+static int
+conn_admit(struct rocade_daemon *d, int fd, const struct ucred *who,
+	struct account *account, const char **why)
 {
 	struct conn *conn;
-	const char *why;
+	int err = conn_charge(account, why);
 
-	if (d->conn_count >= CONNS_PER_CLIENT * d->sw->conf.max_clients)
-		return "too many connections (see max-clients)";
-	why = conn_charge(account);
-	if (why != NULL)
-		return why;
+	if (err != 0)
+		return err;
 	conn = conn_make(d, fd, who, account);
 	if (conn == NULL) {
 		conn_discharge(account);
-		return "no memory";
+		*why = "no memory";
+		return ENOMEM;
 	}
 	d->conn_count++;
 	TAILQ_INSERT_TAIL(&d->conns, conn, link);
-	return NULL;
+	return 0;
 }
 
 struct account *
@@ -370,15 +361,15 @@ conn_take(struct rocade_daemon *d, int fd)
 {
 	struct ucred who = peer_process_read(fd);
 	struct account *account = user_account(d, who.uid);
-	const char *why =
-		account != NULL ? conn_admit(d, fd, &who, account) : "no memory";
+	const char *why = "no memory";
+	int err = ENOMEM;
 
-	if (why != NULL) {
-		rejection_log(d, &who, why);
-		passed_fds_close(&d->passed, account, fd);
-		if (account != NULL)
-			account_close(account);
+	if (account != NULL) {
+		account->full = 0;
+		err = conn_admit(d, fd, &who, account, &why);
 	}
+	if (err != 0)
+		reject_conn(d, fd, &who, account, err, why);
 	return account;
 }
 

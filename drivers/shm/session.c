@@ -9,6 +9,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "base/account.h"
 #include "base/no_cancel.h"
 #include "shm/session.h"
 #include "switch/socket.h"
@@ -67,6 +68,8 @@ session_adopt(struct session *s, int fd)
 	limit_set(fd, REPLY_TIMEOUT_MS);
 	s->daemon_version = SW_PROTO_VERSION;
 	s->timed_out = false;
+	s->refused = 0;
+	s->wait_ms = REPLY_TIMEOUT_MS;
 	pthread_mutex_init(&s->lock, NULL);
 	s->fd = fd;
 }
@@ -90,11 +93,46 @@ session_open_within(struct session *s, const char *path, unsigned ms)
 	if (fd < 0)
 		return -errno;
 	session_adopt(s, fd);
+	s->wait_ms = ms;
 	limit_set(fd, ms); /* that of a send is that of connect(2), too */
 	rc = daemon_connect(fd, &addr, &s->daemon_uid);
 	if (rc != 0)
 		session_close(s);
 	return rc;
+}
+
+/* How to get more, by the kind of account. NULL: by no setting. */
+static const char *
+refusal_remedy(uint32_t kind)
+{
+	switch (kind - 1) {
+	case ACCOUNT_connections:
+	case ACCOUNT_clients:
+		return "; to raise it: rocaded --max-clients";
+	case ACCOUNT_memory_kib:
+		return "; to raise it: rocaded --max-clients, or a smaller --client-ring";
+	case ACCOUNT_descriptors:
+		return "; to raise it: more open files for the daemon (ulimit -n)";
+	default:
+		return "";
+	}
+}
+
+static void
+refusal_text(const struct session *s, const char *path, char *text, size_t size)
+{
+	const struct sw_refusal *r = &s->refusal;
+
+	if (r->kind == 0 || r->kind > ACCOUNT_KINDS)
+		snprintf(text, size, "the daemon at %s refuses this process: %s", path,
+			strerror(s->refused));
+	else
+		snprintf(text, size,
+			"the daemon at %s refuses this process: limit of %s: user %" PRIu32
+			" has %" PRIu32 " of at most %" PRIu32 "%s%s",
+			path, account_texts[r->kind - 1], r->uid, r->held, r->most,
+			r->held < r->most ? ", and other users hold the rest" : "",
+			refusal_remedy(r->kind));
 }
 
 void
@@ -123,6 +161,17 @@ session_error_text(
 			" of the protocol, expected %d: start the daemon of the same "
 			"version of Rocade as this program",
 			addr.sun_path, s->daemon_version, SW_PROTO_VERSION);
+	else if (s->refused != 0 && rc == -s->refused)
+		refusal_text(s, addr.sun_path, text, size);
+	else if (rc == -ETIMEDOUT || (rc == -ENODEV && s->timed_out))
+		snprintf(text, size,
+			"the daemon at %s has not answered for %u.%u s: it is there, but is "
+			"stopped or hangs",
+			addr.sun_path, s->wait_ms / 1000, s->wait_ms % 1000 / 100);
+	else if (rc == -ENODEV)
+		snprintf(text, size,
+			"the daemon at %s has ended the connection without an answer",
+			addr.sun_path);
 	else
 		snprintf(text, size, "no daemon answers at %s: %s", addr.sun_path,
 			strerror(-rc));
@@ -137,11 +186,40 @@ session_close(struct session *s)
 	pthread_mutex_destroy(&s->lock);
 }
 
+/* Takes the error of a reply of len bytes, and the limit if it tells one. Returns -errno. */
+static int
+refusal_take(struct session *s, const struct sw_reply *reply, size_t len)
+{
+	s->refused = reply->error;
+	s->refusal =
+		len >= SW_REFUSED_LEN ? reply->refusal : (struct sw_refusal){.kind = 0};
+	return -reply->error;
+}
+
+/* The daemon has told why before it ended the connection. The kernel first reports that it has not read a
+ * request. */
+static int
+refusal_read(struct session *s)
+{
+	struct sw_reply reply;
+	ssize_t len;
+
+	do {
+		len = recv(s->fd, &reply, sizeof(reply), MSG_DONTWAIT);
+	} while (len < 0 && (errno == EINTR || errno == ECONNRESET));
+	if (len != (ssize_t)SW_REFUSED_LEN || reply.magic != SW_PROTO_MAGIC ||
+		reply.version != SW_PROTO_VERSION || reply.type != 0 || reply.error <= 0)
+		return -ENODEV;
+	return refusal_take(s, &reply, SW_REFUSED_LEN);
+}
+
 int
 session_lost(struct session *s)
 {
 	if (errno == EAGAIN)
 		__atomic_store_n(&s->timed_out, true, __ATOMIC_RELAXED);
+	else if (s->fd >= 0)
+		return refusal_read(s);
 	return -ENODEV;
 }
 
@@ -213,9 +291,9 @@ session_reply_read(struct session *s, struct sw_reply *reply, int *fds, unsigned
 	rc = head_check(s, len, reply->magic, reply->version);
 	if (rc != 0)
 		return rc;
-	if (len != sizeof(*reply))
-		return -ENODEV;
-	return reply->error > 0 ? -reply->error : 0;
+	if (len >= (ssize_t)SW_REFUSED_LEN && reply->error > 0)
+		return refusal_take(s, reply, (size_t)len);
+	return len == sizeof(*reply) ? 0 : -ENODEV;
 }
 
 static int
@@ -237,7 +315,8 @@ session_data_read(struct session *s, struct sw_data_reply *reply)
 		return -ENODEV;
 	/* A struct sw_reply, too, begins as this does. */
 	if (reply->error > 0)
-		return -reply->error;
+		return refusal_take(s, (const struct sw_reply *)reply,
+			reply->type == 0 ? (size_t)len : 0);
 	return (size_t)len == head + reply->len ? 0 : -ENODEV;
 }
 

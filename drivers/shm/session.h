@@ -12,6 +12,8 @@
  * and the client's own user. */
 #define SESSION_UID_ENV "ROCADE_DAEMON_UID"
 
+#define SESSION_TEXT 400 /* bytes of an error text, with the path of the socket */
+
 struct session {
 	pthread_mutex_t lock;    /* held from a request to its reply */
 	int fd;                  /* -1: closed */
@@ -20,6 +22,11 @@ struct session {
 	/* The daemon has not replied in time, and counts as ended: for the other connections of the
 	 * process to this daemon, too, which do not report it if it is only stopped. */
 	bool timed_out;
+	unsigned wait_ms; /* for a reply */
+	/* The daemon has refused the connection, or the last request, with this errno value; else 0.
+	 * For this limit, if it tells one. */
+	int refused;
+	struct sw_refusal refusal;
 };
 
 /*
@@ -41,12 +48,14 @@ bool session_uid_accepted(uid_t uid, uid_t own, const char *told);
 void session_error_text(
 	const struct session *s, const char *path, int rc, char *text, size_t size);
 void session_close(struct session *s);
-/* A send or receive has failed with errno: notes whether the time of a reply is over. Returns -ENODEV. */
+/* A send or receive has failed with errno: notes whether the time of a reply is over, or that the daemon has
+ * refused the connection. Returns -errno of the refusal, or -ENODEV. */
 int session_lost(struct session *s);
 
 /* Sends a request and receives the reply. Returns 0, the daemon's error as -errno,
  * -EPROTONOSUPPORT if the daemon has another version of the protocol, or -ENODEV if the
- * connection has ended. The caller owns the descriptors that came with the reply; missing
+ * connection has ended; if the daemon has refused it for a limit, its error and the limit are in the
+ * session. The caller owns the descriptors that came with the reply; missing
  * ones are -1. fds may be NULL if fd_count is 0. */
 int session_call(struct session *s, const struct sw_request *request,
 	struct sw_reply *reply, int *fds, unsigned fd_count);

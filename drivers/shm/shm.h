@@ -74,8 +74,8 @@ struct shm {
 };
 
 /* shm_port.c, for shm_open.c: attaches to the daemon over a session and fills the port.
- * Closes the session on failure. Returns 0 or -errno. */
-int shm_attach(const struct session *session, struct port *port, struct sw_device *device,
+ * Closes the session on failure; session_error_text() may be called then. Returns 0 or -errno. */
+int shm_attach(struct session *session, struct port *port, struct sw_device *device,
 	struct shm **out);
 
 extern const struct dev_hooks shm_hooks; /* arg: the struct shm */

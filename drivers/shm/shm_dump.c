@@ -72,7 +72,7 @@ dump_attach(struct rocade_dump *d)
 static int
 dump_fail(const struct rocade_dump *d, const char *socket, int rc)
 {
-	char text[256];
+	char text[SESSION_TEXT];
 
 	if (rc == -EBUSY)
 		return rocade_fail(EBUSY,

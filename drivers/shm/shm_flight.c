@@ -60,7 +60,7 @@ static int
 flight_fail(
 	const struct session *s, const char *socket, const struct sw_request *ask, int rc)
 {
-	char text[256];
+	char text[SESSION_TEXT];
 
 	if (rc == -ENOENT)
 		return rocade_fail(ENOENT,
@@ -88,7 +88,7 @@ rocade_flight(const char *socket, uint32_t client, uint32_t qpn,
 		.type = SW_FLIGHT_REQUEST, .qpn = client, .dest_qpn = qpn};
 	struct report_flight flight;
 	struct session s;
-	char text[256];
+	char text[SESSION_TEXT];
 	int rc = session_open(&s, socket);
 
 	if (rc != 0) {

@@ -2,6 +2,7 @@
 /* The daemon's device: found when devices are listed, attached to when it is opened. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +23,7 @@ static void
 missing_device_log(const struct session *session, int rc)
 {
 	static bool said;
-	char text[256];
+	char text[SESSION_TEXT];
 
 	if (__atomic_exchange_n(&said, rc != 0, __ATOMIC_RELAXED) || rc == 0)
 		return;
@@ -183,6 +184,21 @@ impair_as_told(struct shm *shm, struct rocade_port *port, const struct impair_co
 	return 0;
 }
 
+/* opened: the session was. A failure after that may be no matter of the session. */
+static void
+attach_failure_log(const struct session *session, bool opened, int rc)
+{
+	char text[SESSION_TEXT];
+
+	if (!opened || rc == -ENODEV || rc == -session->refused)
+		session_error_text(session, NULL, rc, text, sizeof(text));
+	else
+		snprintf(text, sizeof(text), "%s%s", strerror(-rc),
+			rc == -EPROTO ? " (its memory, or its description of the device)"
+				      : "");
+	log_err("cannot attach to the daemon: %s", text);
+}
+
 static int
 source_open(struct rocade_port **out)
 {
@@ -191,15 +207,14 @@ source_open(struct rocade_port **out)
 	struct port port;
 	struct shm *shm;
 	int rc = session_open(&session, NULL);
+	bool opened = rc == 0;
 
-	if (rc == 0)
+	if (opened)
 		rc = shm_attach(&session, &port, &device, &shm);
 	if (rc == 0)
 		rc = shm_dev_create(shm, &device, &port);
 	if (rc != 0) {
-		log_err("cannot attach to the daemon: %s%s", strerror(-rc),
-			rc == -EPROTO ? " (its memory, or its description of the device)"
-				      : "");
+		attach_failure_log(&session, opened, rc);
 		return rc == -ENOENT || rc == -ECONNREFUSED ? ENODEV : -rc;
 	}
 	advice_port_opened(device.local);

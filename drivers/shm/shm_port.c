@@ -346,7 +346,7 @@ shm_port_fill(struct shm *shm, const struct sw_device *device, struct port *port
 }
 
 int
-shm_attach(const struct session *session, struct port *port, struct sw_device *device,
+shm_attach(struct session *session, struct port *port, struct sw_device *device,
 	struct shm **out)
 {
 	struct sw_request req = {.type = SW_ATTACH}, start = {.type = SW_START};
@@ -386,6 +386,7 @@ shm_attach(const struct session *session, struct port *port, struct sw_device *d
 	if (rc == 0)
 		rc = session_call(&shm->session, &start, &reply, NULL, 0);
 	if (rc != 0) {
+		*session = shm->session; /* why */
 		shm_free(shm);
 		return rc;
 	}

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/base_log.h"
 #include "base/no_cancel.h"
 #include "shm/process_key.h"
 #include "shm/shm.h"
@@ -110,9 +111,10 @@ channel_open_locked(struct ucm_token *token, int *fd)
 {
 	struct sw_request req = {.type = SW_CM_OPEN, .dest_qpn = process_forks()};
 	struct sw_reply reply;
+	bool opened = session.fd < 0;
 	int rc = process_key_get(req.sgid);
 
-	if (rc == 0 && session.fd < 0) {
+	if (rc == 0 && opened) {
 		rc = session_open(&session, NULL);
 		generation += rc == 0;
 	}
@@ -123,12 +125,21 @@ channel_open_locked(struct ucm_token *token, int *fd)
 		daemon_index = reply.device.index;
 	if (rc == 0 && *fd < 0)
 		rc = -EPROTO;
-	if (rc == -ENODEV)
+	if (rc == -ENODEV || (rc != 0 && opened))
 		session_close(&session); /* the next call may find another daemon */
 	if (rc != 0)
 		return rc;
 	*token = (struct ucm_token){.number = reply.qpn, .generation = generation};
 	return 0;
+}
+
+/* The program has no more than errno, and librdmacm reports that in its own words. With the lock. */
+static void
+error_text(int rc, char *text, size_t size)
+{
+	session.timed_out = rc == -ENODEV;
+	session_error_text(&session, NULL, rc, text, size);
+	session.timed_out = false;
 }
 
 static int
@@ -139,11 +150,16 @@ rdmacm_channel_open(struct ucm_token *token, int *fd)
 
 	bool late = is_late(rc);
 	uint32_t index = daemon_index, ended = generation;
+	char text[SESSION_TEXT] = "";
 
 	/* The daemon ended since the last call: try again, there may be a new one. */
 	if (rc == -ENODEV && !late)
 		rc = channel_open_locked(token, &got);
+	if (late || rc == -ETIMEDOUT || (rc != 0 && rc == -session.refused))
+		error_text(rc, text, sizeof(text));
 	session_unlock(old);
+	if (text[0] != '\0')
+		log_err("RDMA-CM: %s", text);
 	if (late)
 		daemon_is_late(index, ended);
 	if (rc == 0)

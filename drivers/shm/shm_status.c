@@ -287,7 +287,7 @@ status_print(FILE *to, struct session *s, const char *path)
 static int
 session_fail(const struct session *s, const char *socket, int rc)
 {
-	char text[256];
+	char text[SESSION_TEXT];
 
 	session_error_text(s, socket, rc, text, sizeof(text));
 	return rocade_fail(-rc, "%s", text);
@@ -318,7 +318,7 @@ session_status(struct session *s, const char *socket, char **json)
 		return 0;
 	}
 	free(text);
-	if (rc == -EPROTONOSUPPORT)
+	if (rc == -EPROTONOSUPPORT || rc == -ENODEV || rc == -s->refused)
 		return session_fail(s, socket, rc);
 	return rocade_fail(
 		-rc, "cannot query the daemon at %s: %s", addr.sun_path, strerror(-rc));

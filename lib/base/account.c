@@ -9,6 +9,13 @@
 const char *const account_names[ACCOUNT_KINDS] = {
 #define ACCOUNT(name, text) #name,
 #include "base/account.def"
+#undef ACCOUNT
+};
+
+const char *const account_texts[ACCOUNT_KINDS] = {
+#define ACCOUNT(name, text) text,
+#include "base/account.def"
+#undef ACCOUNT
 };
 
 /* Returns how much of `held` is not the user's own part. */
@@ -193,6 +200,7 @@ account_take(struct account *account, enum account_kind kind, uint32_t n)
 		return true;
 	if (!account_limit_take(&account->all->limits[kind], account->held[kind], n)) {
 		account->refused[kind]++;
+		account->full = 1u + kind;
 		return false;
 	}
 	account->held[kind] += n;

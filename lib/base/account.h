@@ -25,6 +25,7 @@ enum account_kind {
 };
 
 extern const char *const account_names[ACCOUNT_KINDS];
+extern const char *const account_texts[ACCOUNT_KINDS];
 
 struct account_limit {
 	uint32_t capacity; /* of all users together */
@@ -57,6 +58,9 @@ struct account {
 	TAILQ_ENTRY(account) parked_link;
 	uint32_t held[ACCOUNT_KINDS];
 	uint64_t refused[ACCOUNT_KINDS];
+	/* 1 + the kind that account_take() last refused. The caller resets it, to learn why what
+	 * it then does fails. */
+	unsigned full;
 };
 
 struct accounts {
@@ -96,7 +100,7 @@ void account_close(struct account *account);
 
 /* Returns whether account_take() would take n. */
 bool account_has_room(const struct account *account, enum account_kind kind, uint32_t n);
-/* Takes n. Returns false, and counts in `refused`, if the user may not. account NULL:
+/* Takes n. Returns false, counts in `refused`, and sets `full`, if the user may not. account NULL:
  * nothing is limited or counted. */
 bool account_take(struct account *account, enum account_kind kind, uint32_t n);
 void account_give(struct account *account, enum account_kind kind, uint32_t n);

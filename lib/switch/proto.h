@@ -184,17 +184,36 @@ sw_device_index(uint32_t index, uint32_t forks)
 	return SW_DEVICE_INDEX | ((index + forks) & SW_DEVICE_INDEX_BITS);
 }
 
+/* The limit for which the daemon refuses a request, or a connection. */
+struct sw_refusal {
+	uint32_t kind; /* 1 + an enum account_kind; 0: it is not for a limit of a user */
+	uint32_t uid;  /* whose account it is */
+	uint32_t held; /* by this user; less than most: other users hold the rest */
+	uint32_t most; /* what the user may hold while the others hold nothing */
+};
+
+/*
+ * A connection that the daemon refuses gets, unasked, the first SW_REFUSED_LEN bytes of a reply
+ * with the error, and is closed.
+ */
 struct sw_reply {
 	uint32_t magic;
 	uint32_t version;
-	uint32_t type;      /* of the request */
+	uint32_t type;      /* of the request; 0: the connection is refused */
 	int32_t error;      /* 0 or an errno value */
 	uint32_t qpn;       /* meaning by request, as above */
 	uint32_t client_id; /* of SW_START, SW_PEER_SET and SW_PAIR */
-	struct region_geom geom;
+	union {
+		struct region_geom geom;   /* without error */
+		struct sw_refusal refusal; /* with an error */
+	};
 	struct pair_geom pair; /* of SW_PAIR */
 	struct sw_device device;
 };
+
+#define SW_REFUSED_LEN offsetof(struct sw_reply, pair)
+static_assert(
+	sizeof(struct region_geom) == sizeof(struct sw_refusal), "they share a place");
 
 /* The daemon sends only the first len of the bytes. It keeps no state from the request
  * for one piece to that for the next. */

@@ -230,6 +230,22 @@ def status():
              said in done.stdout + done.stderr, done)
 
 
+def limits():
+    """A program that the daemon refuses for a limit is told which."""
+    with Daemon("--local", "--max-clients", "1") as daemon:
+        with contextlib.ExitStack() as held:
+            daemon.start()
+            for _ in range(3):
+                one = held.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+                one.connect(daemon.socket)
+            said = "the daemon at %s refuses this process: limit of connections to the daemon: user %d " \
+                "has 3 of at most 3; to raise it: rocaded --max-clients" % (daemon.socket, os.geteuid())
+            for program, args in ((RUN, ["true"]), (STATUS, []), (FLOW, ["idle"])):
+                done = daemon.run(program, *args)
+                case("%s is told the limit of connections" % os.path.basename(program),
+                     done.returncode != 0 and done.stderr.count(said) == 1, done)
+
+
 class Stranger:
     """A false daemon of user 65534 at the socket of a Daemon; it hangs up on each client."""
 
@@ -276,7 +292,7 @@ def strangers():
                  "ROCADE_DAEMON_UID (65533)" in done.stderr, done)
             done = daemon.run(RUN, "--daemon-uid", "65534", "true")
             case("rocade-run --daemon-uid: the daemon is asked", done.returncode == 1 and
-                 "no daemon answers" in done.stderr, done)
+                 "has ended the connection" in done.stderr, done)
         done = daemon.run(RUN, "--daemon-uid", "-1", "true")
         case("rocade-run --daemon-uid -1: 2", done.returncode == 2 and
              "expected 0 to 4294967294" in done.stderr, done)
@@ -413,4 +429,4 @@ def telemetry():
 
 
 if __name__ == "__main__":
-    sys.exit(run(reload, other_user, modes, status, strangers, launch, telemetry))
+    sys.exit(run(reload, other_user, modes, status, limits, strangers, launch, telemetry))

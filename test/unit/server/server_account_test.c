@@ -96,6 +96,8 @@ TEST(descriptors_are_reserved)
 	for (unsigned i = 0; i < 3; i++) {
 		assert_true(client_call(&f.b, c.fd, &req, &reply, fds));
 		assert_int_equal(reply.error, i < 2 ? 0 : EMFILE);
+		if (i == 2)
+			assert_int_equal(reply.refusal.kind, 1 + ACCOUNT_descriptors);
 		if (i < 2)
 			close(fds[0]);
 	}

@@ -169,7 +169,7 @@ TEST(connections_of_a_user_are_limited)
 {
 	char expected[128];
 	struct sw_request req = {.type = SW_DEVICE_INFO};
-	struct sw_reply reply;
+	struct sw_reply reply, told;
 	struct server_fixture b;
 	int fds[17];
 
@@ -182,7 +182,7 @@ TEST(connections_of_a_user_are_limited)
 	assert_int_equal(b.d->conn_count, 16);
 	snprintf(expected, sizeof(expected),
 		"client rejected: process %d of user %u: too many connections of this "
-		"user",
+		"user (see max-clients)",
 		(int)getpid(), (unsigned)getuid());
 	assert_string_equal(warning, expected);
 	/* The next line comes a second later, however often the user tries. */
@@ -194,6 +194,14 @@ TEST(connections_of_a_user_are_limited)
 	assert_int_equal(warnings, 2);
 	log_set_sink(NULL, NULL);
 	assert_true(client_call(&b, fds[15], &req, &reply, NULL));
+	/* It is told for which limit, even if it has asked for something meanwhile. */
+	assert_int_equal(
+		recv(fds[16], &told, sizeof(told), MSG_DONTWAIT), SW_REFUSED_LEN);
+	assert_int_equal(told.error, ENOSPC);
+	assert_int_equal(told.refusal.kind, 1 + ACCOUNT_connections);
+	assert_int_equal(told.refusal.uid, getuid());
+	assert_int_equal(told.refusal.held, 16);
+	assert_int_equal(told.refusal.most, 16);
 	assert_false(client_recv(fds[16], &reply, NULL));
 	for (unsigned i = 0; i < 17; i++)
 		close(fds[i]);
@@ -248,7 +256,8 @@ TEST(connections_of_all_are_limited)
 	for (unsigned i = 0; i < 4; i++)
 		fds[i] = client_connect(&b);
 	assert_int_equal(b.d->conn_count, 3);
-	assert_non_null(strstr(warning, ": too many connections (see max-clients)"));
+	assert_non_null(
+		strstr(warning, ": too many connections of this user (see max-clients)"));
 	log_set_sink(NULL, NULL);
 	for (unsigned i = 0; i < 4; i++)
 		close(fds[i]);
@@ -275,6 +284,9 @@ TEST(accept_without_free_descriptor_disconnects)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
 	client_connect_fd(&b, fd);
 	assert_int_equal(b.d->conn_count, 0);
+	assert_int_equal(recv(fd, &reply, sizeof(reply), MSG_DONTWAIT), SW_REFUSED_LEN);
+	assert_int_equal(reply.error, EMFILE);
+	assert_int_equal(reply.refusal.kind, 0);
 	assert_false(client_recv(fd, &reply, NULL));
 	/* The connection is not pending any more: the daemon can sleep. */
 	assert_int_equal(accept(b.d->listen.fd, NULL, NULL), -1);

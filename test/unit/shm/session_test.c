@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests and replies, and daemons that violate the protocol. */
 #include "shm_fixture.h"
+#include "base/account.h"
 
 #include <sys/resource.h>
 #include <sys/un.h>
@@ -36,6 +37,7 @@ TEST(daemon_may_be_late)
 {
 	const struct timeval soon = {.tv_usec = 1000};
 	struct sw_request req = {.type = SW_DEVICE_INFO};
+	char text[SESSION_TEXT];
 	struct sw_reply in;
 	struct session s;
 	int end = session_pair(&s);
@@ -43,6 +45,9 @@ TEST(daemon_may_be_late)
 	close(end);
 	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENODEV);
 	assert_false(s.timed_out);
+	session_error_text(&s, "/run/a", -ENODEV, text, sizeof(text));
+	assert_string_equal(
+		text, "the daemon at /run/a has ended the connection without an answer");
 	session_close(&s);
 	end = session_pair(&s);
 	assert_int_equal(
@@ -51,8 +56,68 @@ TEST(daemon_may_be_late)
 	assert_true(s.timed_out);
 	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENODEV);
 	assert_true(s.timed_out);
+	session_error_text(&s, "/run/a", -ENODEV, text, sizeof(text));
+	assert_string_equal(text,
+		"the daemon at /run/a has not answered for 10.0 s: it is there, but "
+		"is stopped or hangs");
 	close(end);
 	session_close(&s);
+}
+
+/* The last bytes of the daemon before it closes the connection say why. */
+static int
+refused_session(struct session *s, const struct sw_reply *told, bool asked_before)
+{
+	struct sw_request req = {.type = SW_DEVICE_INFO};
+	struct sw_reply in;
+	int end = session_pair(s);
+
+	if (asked_before) /* what the daemon has not read then is reported first */
+		assert_int_equal(send(s->fd, &req, sizeof(req), 0), sizeof(req));
+	assert_int_equal(send(end, told, SW_REFUSED_LEN, 0), SW_REFUSED_LEN);
+	close(end);
+	return session_call(s, &req, &in, NULL, 0);
+}
+
+TEST(refused_connection_says_for_which_limit)
+{
+	struct sw_reply told = reply_valid();
+	char text[SESSION_TEXT];
+	struct session s;
+
+	told.type = 0;
+	told.error = ENOSPC;
+	told.refusal = (struct sw_refusal){
+		.kind = 1 + ACCOUNT_connections, .uid = 1001, .held = 48, .most = 48};
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(refused_session(&s, &told, i != 0), -ENOSPC);
+		session_error_text(&s, "/run/a", -ENOSPC, text, sizeof(text));
+		assert_string_equal(text,
+			"the daemon at /run/a refuses this process: limit of connections to the "
+			"daemon: user 1001 has 48 of at most 48; to raise it: rocaded "
+			"--max-clients");
+		session_close(&s);
+	}
+	told.error = EMFILE;
+	told.refusal.kind = 1 + ACCOUNT_descriptors;
+	told.refusal.held = 40;
+	assert_int_equal(refused_session(&s, &told, false), -EMFILE);
+	session_error_text(&s, "/run/a", -EMFILE, text, sizeof(text));
+	assert_string_equal(text,
+		"the daemon at /run/a refuses this process: limit of file descriptors of the "
+		"daemon: user 1001 has 40 of at most 48, and other users hold the rest; to "
+		"raise it: more open files for the daemon (ulimit -n)");
+	session_close(&s);
+	/* Without a limit, and with a kind that this version does not know. */
+	for (unsigned i = 0; i < 2; i++) {
+		told.error = ENOMEM;
+		told.refusal.kind = i == 0 ? 0 : 1 + ACCOUNT_KINDS;
+		assert_int_equal(refused_session(&s, &told, false), -ENOMEM);
+		session_error_text(&s, "/run/a", -ENOMEM, text, sizeof(text));
+		assert_string_equal(text,
+			"the daemon at /run/a refuses this process: Cannot allocate memory");
+		session_close(&s);
+	}
 }
 
 TEST(invalid_reply_closes_the_session)

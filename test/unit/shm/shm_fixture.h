@@ -43,9 +43,7 @@ session_pair(struct session *s)
 	int ends[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-	pthread_mutex_init(&s->lock, NULL);
-	s->timed_out = false;
-	s->fd = ends[0];
+	session_adopt(s, ends[0]);
 	return ends[1];
 }
 

@@ -4,6 +4,8 @@
 #include <sys/un.h>
 
 #include "shm_fixture.h"
+#include "base/account.h"
+#include "base/base_log.h"
 #include "engine/engine.h"
 #include "ucm/backend.h"
 
@@ -23,7 +25,8 @@ static struct rdmacm_fixture {
 	struct ucm_token token;
 	int channel_fd;
 	unsigned fds;
-	bool silent; /* the daemon answers no command */
+	bool silent;  /* the daemon answers no command */
+	bool refuses; /* it lets nobody connect */
 } f;
 
 /* In place of fork.c's: there is one port. */
@@ -58,6 +61,15 @@ commands_serve(void *arg)
 	int fd = f.conn = accept4(f.listener, NULL, NULL, SOCK_CLOEXEC), ends[2];
 
 	(void)arg;
+	if (f.refuses) {
+		opened.type = 0;
+		opened.error = ENOSPC;
+		opened.refusal = (struct sw_refusal){
+			.kind = 1 + ACCOUNT_connections, .held = 2, .most = 2};
+		reply_send(fd, &opened, SW_REFUSED_LEN, NULL, 0);
+		close(fd);
+		return NULL;
+	}
 	if (fd < 0 || recv(fd, &f.opened, sizeof(f.opened), 0) != sizeof(f.opened) ||
 		ucm_sockets_create(ends) != 0)
 		return NULL;
@@ -231,6 +243,36 @@ TEST(late_reply_ends_the_port)
 	assert_int_equal(disconnected, 0); /* once */
 	rdmacm_close();
 	ucm_disconnect_set(NULL);
+}
+
+static char logged[512];
+
+static void
+logged_keep(enum log_level level, const char *line, void *arg)
+{
+	snprintf(logged, sizeof(logged), "%s", line);
+}
+
+/* Both the error and the log name the limit; the next channel tries another connection. */
+TEST(refused_connection_is_told)
+{
+	memset(&f, 0, sizeof(f));
+	f.refuses = true;
+	log_set_sink(logged_keep, NULL);
+	for (unsigned i = 0; i < 2; i++) {
+		logged[0] = '\0';
+		daemon_listen();
+		assert_int_equal(
+			ucm_backend_get()->open(&f.token, &f.channel_fd), -ENOSPC);
+		assert_non_null(strstr(logged, "RDMA-CM: the daemon at "));
+		assert_non_null(strstr(logged,
+			"limit of connections to the daemon: user 0 has 2 of at most 2"));
+		pthread_join(f.thread, NULL);
+		close(f.listener);
+		unlink(f.path);
+		assert_int_equal(rmdir(f.dir), 0);
+	}
+	log_set_sink(NULL, NULL);
 }
 
 /* The daemon knows by the key that the channel and the QPs are of one process. */

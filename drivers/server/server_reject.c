@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/base_log.h"
+#include "engine/clock.h"
+#include "server/peer_process.h"
+#include "server/server_reject.h"
+
+#define REJECT_LOG_NS NS_PER_SEC
+
+void
+reject_log(struct rocade_daemon *d, const struct ucred *who, const char *why)
+{
+	uint64_t now = clock_now();
+	char text[PEER_PROCESS_TEXT];
+
+	if (d->rejected_ns != 0 && now - d->rejected_ns < REJECT_LOG_NS)
+		return;
+	d->rejected_ns = now;
+	log_warn("client rejected: %s of user %u: %s",
+		peer_process_text(who->pid, text, sizeof(text)), (unsigned)who->uid, why);
+}
+
+struct sw_refusal
+reject_limit(const struct account *account)
+{
+	enum account_kind kind;
+
+	if (account == NULL || account->full == 0)
+		return (struct sw_refusal){.kind = 0};
+	kind = account->full - 1;
+	return (struct sw_refusal){.kind = account->full,
+		.uid = account->uid,
+		.held = account->held[kind],
+		.most = accounts_most(account->all, kind)};
+}
+
+void
+reject_conn(struct rocade_daemon *d, int fd, const struct ucred *who,
+	struct account *account, int error, const char *why)
+{
+	const struct sw_reply told = {.magic = SW_PROTO_MAGIC,
+		.version = SW_PROTO_VERSION,
+		.error = error,
+		.refusal = reject_limit(account)};
+
+	(void)send(fd, &told, SW_REFUSED_LEN, MSG_NOSIGNAL | MSG_DONTWAIT);
+	reject_log(d, who, why);
+	passed_fds_close(&d->passed, account, fd);
+	if (account != NULL)
+		account_close(account);
+}
