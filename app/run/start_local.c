@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <rocade/status.h>
+
 #include <common/options.h>
 
 #include "mount_tree.h"
@@ -274,6 +276,7 @@ local_run(struct conf *s, char **argv)
 	}
 	unlink(path);
 	rmdir(dir);
+	rocade_sysfs_sweep(); /* what the program has used of the daemon's device */
 	if (!ran)
 		signals_restore();
 	return status;

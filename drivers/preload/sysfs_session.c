@@ -2,11 +2,9 @@
 /*
  * The tree is a directory rocade-sysfs-UID-KEY. It lives as long as the daemon of its device: a program may
  * have its working directory in it, or pass it on to others by fork(2) and exec(3), and no lock shows
- * that. A process that makes a tree removes those of the same user whose daemon has ended and that no
- * process has locked: each process that uses a tree has a shared flock(2) on it, which ends with the
- * process however that ends. A program that embeds Rocade has its own tree, and removes it at its end.
+ * that. Then it goes with the last process that uses it, or is removed by the next one of the user that makes
+ * a tree (verbs/sysfs_sweep.h). A program that embeds Rocade has its own tree, and removes it at its end.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -26,8 +24,7 @@
 #include "verbs/sysfs_tree.h"
 
 #define FD_LEAST 256 /* above those that a program expects to get next */
-#define DAEMON_LINK "daemon"
-#define TRIES 16 /* each one fails only if another process ends just then */
+#define TRIES 16     /* each one fails only if another process ends just then */
 
 struct sysfs_session {
 	char root[TREE_PATH_MAX];
@@ -58,132 +55,27 @@ is_same(const struct sysfs_session *s, const struct stat *st)
 	return st->st_dev == s->dev && st->st_ino == s->ino;
 }
 
-/* Opens a directory of this user, which no other user can change. Returns a descriptor or -errno. */
+/* Opens the tree, if there is one of this user, and keeps a lock on it. Returns 0 or -errno. */
 static int
-private_open(int folder, const char *name)
+root_lock(struct sysfs_session *s, int folder)
 {
-	int fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = sysfs_tree_lock(folder, strrchr(s->root, '/') + 1, LOCK_SH), high;
 	struct stat st;
 
 	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 077) == 0)
 		return fd;
-	close(fd);
-	return -EPERM;
-}
-
-/* Opens /dev/shm or /tmp, in which other users cannot replace a directory of this one. Its owner may have no
- * number in a user namespace. Returns a descriptor or -errno. */
-static int
-common_open(const char *folder)
-{
-	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct stat st;
-
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) == 0 &&
-		((st.st_mode & S_ISVTX) != 0 || (st.st_mode & 022) == 0))
-		return fd;
-	close(fd);
-	return -EPERM;
-}
-
-/* Opens the tree, if there is one of this user, and locks it. Returns 0 or -errno. */
-static int
-root_lock(struct sysfs_session *s, int folder, int how)
-{
-	struct stat st, now;
-	int fd = private_open(folder, strrchr(s->root, '/') + 1);
-	int rc = 0, high;
-
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) != 0)
-		rc = -errno;
-	else if (flock(fd, how) != 0)
-		rc = -errno;
-	else if (lstat(s->root, &now) != 0 || now.st_ino != st.st_ino ||
-		 now.st_dev != st.st_dev)
-		rc = -EAGAIN; /* the last process has removed it meanwhile */
-	high = rc == 0 ? fcntl(fd, F_DUPFD_CLOEXEC, FD_LEAST) : -1;
-	if (rc != 0 || high >= 0)
+	if (fstat(fd, &st) != 0) {
+		close(fd);
+		return -EIO;
+	}
+	high = fcntl(fd, F_DUPFD_CLOEXEC, FD_LEAST);
+	if (high >= 0)
 		close(fd);
 	s->fd = high >= 0 ? high : fd;
 	s->dev = st.st_dev;
 	s->ino = st.st_ino;
 	s->pid = getpid();
-	return rc;
-}
-
-/* With an exclusive lock. Another process finds the tree whole or not at all. */
-static void
-root_remove(int folder, const char *name)
-{
-	char away[NAME_MAX + 32];
-
-	snprintf(away, sizeof(away), "%s.%d.old", name, (int)getpid());
-	if (renameat(folder, name, folder, away) == 0)
-		sysfs_tree_remove(folder, away);
-}
-
-/* The link tells the daemon's socket: the file is another one if another daemon has its name. root: of the
- * tree. */
-static int
-daemon_note(int root, const char *path)
-{
-	char text[PATH_MAX];
-	struct stat st;
-
-	if (path[0] == '\0' || stat(path, &st) != 0)
-		return 0;
-	snprintf(text, sizeof(text), "%jx:%jx:%s", (uintmax_t)st.st_dev,
-		(uintmax_t)st.st_ino, path);
-	return symlinkat(text, root, DAEMON_LINK) == 0 ? 0 : -errno;
-}
-
-static bool
-daemon_has_ended(int root)
-{
-	char text[PATH_MAX], *at;
-	ssize_t len = syscall(SYS_readlinkat, root, DAEMON_LINK, text, sizeof(text) - 1);
-	uintmax_t dev, ino;
-	struct stat st;
-
-	if (len <= 0)
-		return true;
-	text[len] = '\0';
-	dev = strtoumax(text, &at, 16);
-	ino = strtoumax(at + (*at == ':'), &at, 16);
-	if (stat(at + (*at == ':'), &st) != 0)
-		return errno == ENOENT || errno == ENOTDIR;
-	return st.st_dev != dev || st.st_ino != ino;
-}
-
-/* Removes what nothing can use any more. */
-static void
-sweep(int folder, const char *path)
-{
-	struct sysfs_session s;
-	struct dirent *entry;
-	char prefix[64];
-	DIR *dir = opendir(path);
-
-	snprintf(prefix, sizeof(prefix), "%s%u-", TREE_NAME + 1, (unsigned)geteuid());
-	while (dir != NULL && (entry = readdir(dir)) != NULL) {
-		if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
-			snprintf(s.root, sizeof(s.root), "%s/%s", path, entry->d_name) >=
-				(int)sizeof(s.root))
-			continue;
-		if (root_lock(&s, folder, LOCK_EX | LOCK_NB) == 0) {
-			if (daemon_has_ended(s.fd))
-				root_remove(folder, entry->d_name);
-			close(s.fd);
-		}
-	}
-	if (dir != NULL)
-		closedir(dir);
+	return 0;
 }
 
 static int
@@ -195,7 +87,7 @@ devices_add(int root)
 	for (unsigned i = 0; rc == 0 && served_by.facts(i, true, &facts); i++) {
 		rc = sysfs_device_add(root, &facts);
 		if (rc == 0)
-			rc = i == 0 ? daemon_note(root, facts.socket) : 0;
+			rc = i == 0 ? sysfs_daemon_note(root, &facts) : 0;
 	}
 	return rc;
 }
@@ -210,7 +102,7 @@ root_make(int folder, const char *name)
 	snprintf(made, sizeof(made), "%s.%d.new", name, (int)gettid());
 	if (mkdirat(folder, made, 0700) != 0)
 		return -errno;
-	fd = private_open(folder, made);
+	fd = sysfs_private_open(folder, made);
 	if (fd < 0)
 		return fd;
 	rc = flock(fd, LOCK_SH) == 0 ? sysfs_tree_make(fd) : -errno;
@@ -223,26 +115,6 @@ root_make(int folder, const char *name)
 	close(fd);
 	/* Another process was faster. */
 	return rc == -ENOTEMPTY || rc == -EEXIST ? 0 : rc;
-}
-
-static int
-root_join(struct sysfs_session *s, int folder, const char *path, uint64_t key)
-{
-	int rc = -EAGAIN;
-
-	if (snprintf(s->root, sizeof(s->root), "%s" TREE_NAME "%u-%016" PRIx64, path,
-		    (unsigned)geteuid(), key) >= (int)sizeof(s->root) - 32)
-		return -ENAMETOOLONG;
-	for (unsigned i = 0; i < TRIES && (rc == -EAGAIN || rc == -ENOENT); i++) {
-		rc = root_lock(s, folder, LOCK_SH);
-		if (rc != -ENOENT)
-			continue;
-		sweep(folder, path);
-		rc = root_make(folder, strrchr(s->root, '/') + 1);
-		if (rc == 0)
-			rc = -EAGAIN;
-	}
-	return rc;
 }
 
 /* By which processes agree on a tree: the device of a daemon has the same number in all of them. A program
@@ -261,6 +133,27 @@ key_of(const struct device_facts *facts)
 	return ((key ^ facts->guid) + facts->instance) ^ own;
 }
 
+static int
+root_join(struct sysfs_session *s, int folder, const char *path,
+	const struct device_facts *facts)
+{
+	int rc = -EAGAIN;
+
+	if (snprintf(s->root, sizeof(s->root), "%s" TREE_NAME "%u-%016" PRIx64, path,
+		    (unsigned)geteuid(), key_of(facts)) >= (int)sizeof(s->root) - 32)
+		return -ENAMETOOLONG;
+	for (unsigned i = 0; i < TRIES && (rc == -EAGAIN || rc == -ENOENT); i++) {
+		rc = root_lock(s, folder);
+		if (rc != -ENOENT)
+			continue;
+		sysfs_sweep(folder, path, facts);
+		rc = root_make(folder, strrchr(s->root, '/') + 1);
+		if (rc == 0)
+			rc = -EAGAIN;
+	}
+	return rc;
+}
+
 /* Returns whether `rocade-run --mount` has made the files of the device where the kernel has such. */
 static bool
 is_mounted(const char *name)
@@ -274,10 +167,10 @@ is_mounted(const char *name)
 static struct sysfs_session *
 session_join(void)
 {
-	const char *folders[] = {getenv("XDG_RUNTIME_DIR"), "/dev/shm", "/tmp"};
 	static bool said;
 	struct device_facts facts;
 	struct sysfs_session *s;
+	const char *path;
 	char line[256];
 	int rc = -ENOENT, folder;
 
@@ -288,19 +181,16 @@ session_join(void)
 		return NULL;
 	s->uid = geteuid();
 	s->is_own = facts.socket[0] == '\0';
-	for (unsigned i = 0; rc != 0 && i < RTE_DIM(folders); i++) {
-		if (folders[i] == NULL || folders[i][0] != '/')
-			continue;
-		/* sudo may pass $XDG_RUNTIME_DIR of another user. */
-		rc = folder = i == 0 ? private_open(AT_FDCWD, folders[i])
-				     : common_open(folders[i]);
+	for (unsigned i = 0; folder = sysfs_folder_open(i, &path), path != NULL; i++) {
+		if (path[0] == '/')
+			rc = folder;
 		if (folder < 0)
 			continue;
-		rc = root_join(s, folder, folders[i], key_of(&facts));
+		rc = root_join(s, folder, path, &facts);
 		close(folder);
+		if (rc == 0)
+			return s;
 	}
-	if (rc == 0)
-		return s;
 	if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED)) {
 		snprintf(line, sizeof(line),
 			"no directory for the sysfs files of %s in $XDG_RUNTIME_DIR, /dev/shm "
@@ -397,6 +287,7 @@ sysfs_session_refresh(const char *path)
 	(void)sysfs_live_write_down(s->fd, &live);
 }
 
+/* The tree goes with the program that it is of, or with the last one after the daemon. */
 static __attribute__((destructor)) void
 session_leave(void)
 {
@@ -404,10 +295,14 @@ session_leave(void)
 	struct stat st;
 
 	/* A child of fork() has the parent's descriptor, and with it the parent's lock. */
-	if (s == NULL || !s->is_own || s->pid != getpid() || fstat(s->fd, &st) != 0 ||
-		!is_same(s, &st))
+	if (s == NULL || s->pid != getpid() || fstat(s->fd, &st) != 0 || !is_same(s, &st))
 		return;
 	sysfs_depth++;
-	root_remove(AT_FDCWD, s->root);
+	if (s->is_own) {
+		sysfs_tree_withdraw(AT_FDCWD, s->root);
+	} else {
+		close(s->fd);
+		sysfs_sweep_one(AT_FDCWD, s->root);
+	}
 	sysfs_depth--;
 }

@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Of each tree's path, which has fewer characters than the other. */
-#define TREE_NAME "/rocade-sysfs-"
-#define TREE_PATH_MAX 128
+#include "verbs/sysfs_sweep.h" /* TREE_NAME */
+
+#define TREE_PATH_MAX 128 /* of each tree's path, which has fewer characters */
 
 /* > 0: this thread is in a function of this folder, which means the kernel's paths and the tree's. */
 extern __thread unsigned sysfs_depth;

@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rocade/status.h>
 
 #include "shm/shm_facts.h"
 #include "verbs/export.h"
+#include "verbs/sysfs_sweep.h"
 #include "verbs/sysfs_tree.h"
 
 static char made[ROCADE_NAME_MAX]; /* the device of rocade_sysfs_make() */
@@ -50,4 +52,18 @@ const char *
 rocade_sysfs_root(unsigned i)
 {
 	return sysfs_root(i);
+}
+
+void
+rocade_sysfs_sweep(void)
+{
+	const char *path;
+	int folder;
+
+	for (unsigned i = 0; folder = sysfs_folder_open(i, &path), path != NULL; i++) {
+		if (folder < 0)
+			continue;
+		sysfs_sweep(folder, path, NULL);
+		close(folder);
+	}
 }

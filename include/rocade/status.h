@@ -84,6 +84,9 @@ int rocade_sysfs_refresh(const char *socket, int root);
 /* Returns the path with index i below which these files are, or NULL after the last one. */
 const char *rocade_sysfs_root(unsigned i);
 
+/* Removes what programs of this user have left for devices of daemons that have ended. Any thread. */
+void rocade_sysfs_sweep(void);
+
 #define ROCADE_NAME_MAX 64
 
 /* Asks the daemon for the name of its device. Returns as rocade_status() does; EPROTO:

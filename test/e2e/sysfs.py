@@ -3,10 +3,8 @@
 """Programs find the device in /sys/class/infiniband and /dev/infiniband: by each function of libc, in
 each way to name a path, in C, C++, Python and shells, and the tools of infiniband-diags."""
 
-import glob
 import os
 import shutil
-import signal
 import sys
 import tempfile
 
@@ -14,6 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import process  # noqa: E402
 import rdma_queries  # noqa: E402
 from daemon import CLIENTS, LIBRARY, RUN, Daemon  # noqa: E402
+from sysfs_trees import leftovers, lifetime, trees  # noqa: E402
 from tap import case, run  # noqa: E402
 
 CLASS = "/sys/class/infiniband/rocade0"
@@ -196,40 +195,6 @@ def beside_the_kernel():
                          "/usr/bin/python3", "-c", BESIDE)
         case("the kernel's devices stay", done.stdout == BESIDE_SAYS and not done.stderr,
              done.stdout + done.stderr)
-
-
-def trees(folder):
-    return sorted(glob.glob(folder + "/rocade-sysfs-*"))
-
-
-def lifetime():
-    """A tree is there as long as its daemon, and after that as long as a process uses it."""
-    runtime = tempfile.mkdtemp(prefix="rocade-run-")
-    with Daemon() as daemon, Daemon() as last:
-        daemon.env["XDG_RUNTIME_DIR"] = last.env["XDG_RUNTIME_DIR"] = runtime
-        with Daemon() as ended:
-            ended.env["XDG_RUNTIME_DIR"] = runtime
-            waits = ended.start(sys.executable, "-c",
-                                "import os; os.listdir('%s'); print('in', flush=True); input()" % CLASS,
-                                feed=True)
-            waits.wait_line("in")
-            first = trees(runtime)
-        done = daemon.run("ls", CLASS)
-        made = [tree for tree in trees(runtime) if tree not in first]
-        inode = [os.stat(tree).st_ino for tree in made]
-        case("a tree of a daemon that has ended stays while a process uses it",
-             done.returncode == 0 and len(first) == 1 and len(made) == 1 and
-             first[0] in trees(runtime), done.stdout + done.stderr + str(trees(runtime)))
-        waits.send_signal(signal.SIGKILL)
-        waits.wait()
-        daemon.run("ls", CLASS)
-        case("processes share a tree", [os.stat(tree).st_ino for tree in made] == inode,
-             trees(runtime))
-        last.run("ls", CLASS)
-        now = trees(runtime)
-        case("the next process that makes a tree removes it, and those of other daemons stay",
-             len(now) == 2 and made[0] in now and first[0] not in now, now)
-    shutil.rmtree(runtime)
 
 
 CHILD = """
@@ -480,7 +445,7 @@ def explain():
 
 
 GROUPS = {f.__name__: f for f in (
-    of_c, of_others, of_cpp, of_python, of_shells, beside_the_kernel, lifetime, passed_on, refused_places,
+    of_c, of_others, of_cpp, of_python, of_shells, beside_the_kernel, lifetime, leftovers, passed_on, refused_places,
     places, read_only, live, stopped, tools,
     rdma_queries.queries, rdma_queries.query_counters,
     explain, explain_elsewhere)}

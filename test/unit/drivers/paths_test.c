@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <rocade/rocade.h>
@@ -343,42 +345,89 @@ TEST(a_tree_that_was_removed_is_made_again)
 	expect_contents(DEVICE "/node_type", "1: CA\n");
 }
 
+/* Makes the tree ROOT-NAME, of the daemon that listens at the socket, or did before the file was another
+ * one. */
+static void
+tree_left(
+	const char *root, const char *name, const char *socket, bool replaced, char *path)
+{
+	const int dash = (int)(strrchr(root, '-') - root);
+	char link[2 * PATH_MAX], was[2 * PATH_MAX];
+	struct stat st;
+
+	snprintf(path, PATH_MAX, "%.*s-%s", dash, root, name);
+	assert_int_equal(mkdir(path, 0700), 0);
+	if (socket == NULL)
+		return;
+	assert_int_equal(stat(socket, &st), 0);
+	snprintf(was, sizeof(was), "%jx:%jx:0:%s", (uintmax_t)st.st_dev,
+		(uintmax_t)st.st_ino + replaced, socket);
+	snprintf(link, sizeof(link), "%s/daemon", path);
+	assert_int_equal(symlink(was, link), 0);
+}
+
+static int
+socket_listen(const char *name, char *path)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	snprintf(path, PATH_MAX, "%s.%s", tree(), name);
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	return fd;
+}
+
 /* By exec(3) and the like a process has a working directory without a lock. */
 TEST(a_tree_is_removed_if_no_process_locks_it_and_its_daemon_has_ended)
 {
+	char stale[PATH_MAX], used[PATH_MAX], root[PATH_MAX], live[PATH_MAX];
+	char killed[PATH_MAX], here[PATH_MAX], gone[PATH_MAX];
+	int fd, listener = socket_listen("here", here);
 	struct path_buf buf;
-	char stale[PATH_MAX], used[PATH_MAX], root[PATH_MAX], link[2 * PATH_MAX], *dash;
-	char live[PATH_MAX], was[128];
-	struct stat st;
-	int fd;
 
+	close(socket_listen("gone", gone)); /* its file stays */
 	snprintf(root, sizeof(root), "%s", tree());
-	dash = strrchr(root, '-');
-	snprintf(stale, sizeof(stale), "%.*s-stale", (int)(dash - root), root);
-	snprintf(used, sizeof(used), "%.*s-used", (int)(dash - root), root);
-	assert_int_equal(mkdir(stale, 0700), 0);
-	assert_int_equal(mkdir(used, 0700), 0);
-	/* The file of the socket is there, or another one of its name. */
-	snprintf(live, sizeof(live), "%.*s-live", (int)(dash - root), root);
-	assert_int_equal(mkdir(live, 0700), 0);
-	assert_int_equal(stat("/etc/passwd", &st), 0);
-	snprintf(was, sizeof(was), "%jx:%jx:/etc/passwd", (uintmax_t)st.st_dev,
-		(uintmax_t)st.st_ino);
-	snprintf(link, sizeof(link), "%s/daemon", live);
-	assert_int_equal(symlink(was, link), 0);
-	snprintf(was, sizeof(was), "%jx:%jx:/etc/passwd", (uintmax_t)st.st_dev,
-		(uintmax_t)st.st_ino + 1);
-	snprintf(link, sizeof(link), "%s/daemon", stale);
-	assert_int_equal(symlink(was, link), 0);
+	tree_left(root, "stale", here, true, stale);
+	tree_left(root, "killed", gone, false, killed);
+	tree_left(root, "used", NULL, false, used);
+	tree_left(root, "live", here, false, live);
 	fd = open(used, O_RDONLY | O_DIRECTORY);
 	assert_int_equal(flock(fd, LOCK_SH), 0);
 	sysfs_tree_remove(AT_FDCWD, root);
 	(void)path_serve(DEVICE, &buf);
 	assert_int_equal(access(stale, F_OK), -1);
+	assert_int_equal(access(killed, F_OK), -1);
 	assert_int_equal(access(used, F_OK), 0);
 	assert_int_equal(access(live, F_OK), 0);
 	sysfs_tree_remove(AT_FDCWD, live);
 	assert_int_equal(access(root, F_OK), 0);
 	close(fd);
 	assert_int_equal(rmdir(used), 0);
+	close(listener);
+	unlink(here);
+	unlink(gone);
+}
+
+/* A service manager keeps the socket for the next daemon, whose device has another number. */
+TEST(a_tree_of_an_earlier_daemon_at_the_socket_is_removed)
+{
+	struct device_facts now = {.instance = 1};
+	char here[PATH_MAX], before[PATH_MAX], *name;
+	int listener = socket_listen("here", here), folder;
+
+	assert_true(strlen(here) < sizeof(now.socket));
+	strcpy(now.socket, here);
+	tree_left(tree(), "before", here, false, before);
+	name = strrchr(before, '/');
+	*name = '\0';
+	folder = open(before, O_RDONLY | O_DIRECTORY);
+	sysfs_sweep(folder, before, NULL);
+	assert_int_equal(faccessat(folder, name + 1, F_OK, 0), 0);
+	sysfs_sweep(folder, before, &now);
+	assert_int_equal(faccessat(folder, name + 1, F_OK, 0), -1);
+	close(folder);
+	close(listener);
+	unlink(here);
 }

@@ -26,7 +26,7 @@ static struct rdmacm_fixture {
 	int channel_fd;
 	unsigned fds;
 	bool silent;  /* the daemon answers no command */
-	bool refuses; /* it lets nobody connect */
+	bool refuses; /* it refuses the connection */
 } f;
 
 /* In place of fork.c's: there is one port. */
