@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/fd_fill.h"
+#include "base/file_limit.h"
 #include "verbs/objects.h"
 
 /* With the port's lock held. */
@@ -48,16 +48,6 @@ dm_core_insert(struct rocade_port *port, struct dm_core *core)
 	while (dm_core_find(port, core->number) != NULL);
 	LIST_INSERT_HEAD(&port->dms, core, link);
 	pthread_mutex_unlock(&port->lock);
-}
-
-/* A longer file raises SIGXFSZ. */
-static bool
-file_length_allowed(size_t length)
-{
-	struct rlimit limit;
-
-	return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
-	       (limit.rlim_cur == RLIM_INFINITY || length <= limit.rlim_cur);
 }
 
 /* Returns a memfd of this length that has its pages and that /dev/udmabuf accepts, or -1. */

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_limit.h"
 #include "verbs/sysfs_texts.h"
 #include "verbs/sysfs_tree.h"
 
@@ -92,11 +93,13 @@ parents_make(int root, const char *path)
 static int
 file_write(int root, const char *path, const char *text)
 {
-	int fd = openat(
-		root, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	size_t len = strlen(text);
-	int rc = 0;
+	int fd, rc = 0;
 
+	if (!file_length_allowed(len))
+		return -EFBIG;
+	fd = openat(
+		root, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return errno == EEXIST ? 0 : -errno;
 	if (write(fd, text, len) != (ssize_t)len)

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "case.h"
+#include "mappings.h"
 #include "verbs/newer.h"
 #include "verbs_pair.h"
 
@@ -251,6 +252,46 @@ TEST_WITH(memory_of_a_device_is_faulted_in_by_page, setup, teardown)
 	request(IBV_WR_RDMA_WRITE, IOVA + 2 * PAGE, mr->rkey, IBV_WC_SUCCESS);
 	assert_memory_equal(bytes + 2 * PAGE, pair.a.mem, PAGE);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
+}
+
+static unsigned
+mappings_of_buf(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[512];
+	unsigned n = 0;
+
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps) != NULL)
+		n += strstr(line, "memfd:dma-buf") != NULL;
+	fclose(maps);
+	return n;
+}
+
+/* Each region is a mapping of the process. At the limit the call fails, and leaves nothing. */
+TEST_WITH(a_process_without_mappings_gets_no_region, setup, teardown)
+{
+	const unsigned before = mappings_of_buf();
+	const size_t limit = mappings_limit(), len = (limit + 2) * PAGE;
+	struct ibv_mr *mr;
+	uint8_t *pages;
+
+	if (limit > 1 << 21)
+		skip(); /* it would take long, and much memory of the kernel */
+	pages = mappings_exhaust(len);
+	for (unsigned i = 0; i < 3; i++) {
+		errno = 0;
+		mr = ibv_reg_dmabuf_mr(pair.b.pd, 0, PAGE, IOVA, buf, ACCESS);
+		assert_null(mr);
+		assert_int_equal(errno, ENOMEM);
+	}
+	mappings_give(pages, len);
+	assert_int_equal(mappings_of_buf(), before);
+	mr = ibv_reg_dmabuf_mr(pair.b.pd, 0, PAGE, IOVA, buf, ACCESS);
+	assert_non_null(mr);
+	assert_int_equal(mappings_of_buf(), before + 1);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(mappings_of_buf(), before);
 }
 
 TEST_WITH(a_mask_names_a_dmabuf, setup, teardown)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -51,7 +52,16 @@ device_facts(unsigned index, bool counters, struct device_facts *out)
 	return index == 0 && !ended;
 }
 
-const struct served served_by = {.device = has_device, .facts = device_facts};
+static char warned[256];
+
+static void
+warn_keep(const char *line)
+{
+	snprintf(warned, sizeof(warned), "%s", line);
+}
+
+const struct served served_by = {
+	.device = has_device, .facts = device_facts, .warn = warn_keep};
 
 const char *
 rocade_version(void)
@@ -342,6 +352,26 @@ TEST(a_tree_that_was_removed_is_made_again)
 	assert_int_equal(access(was, F_OK), -1);
 	assert_string_equal(path_serve(DEVICE, &buf), was);
 	assert_int_equal(descriptors(), before);
+	expect_contents(DEVICE "/node_type", "1: CA\n");
+}
+
+/* A write beyond RLIMIT_FSIZE would end the program by SIGXFSZ. */
+TEST(files_must_not_be_longer_than_the_limit)
+{
+	struct path_buf buf;
+	struct rlimit was, less;
+	char root[PATH_MAX];
+
+	snprintf(root, sizeof(root), "%s", tree());
+	sysfs_tree_remove(AT_FDCWD, root);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+	less = (struct rlimit){.rlim_cur = 2, .rlim_max = was.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &less), 0);
+	assert_string_equal(path_serve(DEVICE, &buf), DEVICE); /* there is no tree */
+	assert_non_null(strstr(warned, ": File too large"));
+	assert_int_equal(access(root, F_OK), -1);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
+	assert_string_not_equal(path_serve(DEVICE, &buf), DEVICE);
 	expect_contents(DEVICE "/node_type", "1: CA\n");
 }
 
