@@ -260,16 +260,39 @@ dns_resolve(struct rdma_cm_id *id, const char *node, const char *service,
 	return option_event_write(id, UCM_EVENT_ADDRINFO_RESOLVED, 0, 0) == 0 ? 0 : errno;
 }
 
+/* Returns 0 or an errno value. */
+static int
+event_write_again(struct rdma_cm_id *id)
+{
+	uint64_t arg;
+
+	/* librdmacm may have called its own rdma_get_cm_event(), or the one here, which did that. */
+	argument_place(id->event);
+	memcpy(&arg, &id->event->param, sizeof(arg));
+	return option_event_write(id, UCM_EVENT_USER, id->event->status, arg) == 0
+		       ? 0
+		       : errno;
+}
+
 /* Every call on an ID without a channel of the program waits for its event, and keeps it in the ID. This
- * one does so, too, and finds no such request, but refuses other IDs before it waits. */
-static void
+ * one does so, too, and finds no such request, but refuses other IDs, whose event is NULL, before it waits.
+ * Events of the program's own that come first are for the program: they are put back, in their order. */
+static int
 synchronous_complete(struct rdma_cm_id *id)
 {
 	__typeof__(rdma_get_request) *get = CM_REAL(rdma_get_request, FIRST_NODE);
 	struct rdma_cm_id *request;
+	bool others = get != NULL;
+	int err = 0;
 
-	if (get != NULL)
+	while (others && err == 0) {
 		(void)get(id, &request);
+		others =
+			id->event != NULL && (unsigned)id->event->event == UCM_EVENT_USER;
+		if (others)
+			err = event_write_again(id);
+	}
+	return err;
 }
 
 EXPORT int
@@ -294,8 +317,8 @@ rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node, const char *servi
 		resolved_drop(id);
 		return cm_fail(err);
 	}
-	synchronous_complete(id);
-	return 0;
+	err = synchronous_complete(id);
+	return err == 0 ? 0 : cm_fail(err);
 }
 
 EXPORT int

@@ -140,21 +140,50 @@ TEST_WITH(a_synchronous_id_has_its_event, setup, teardown)
 	assert_int_equal(rdma_destroy_id(id), 0);
 }
 
-/* As a thread that waits for events of a channel. */
 static void
-expect_user_event(struct rdma_cm_id *id)
+user_event_take(
+	struct rdma_event_channel *from, struct rdma_cm_id *id, int status, uint64_t want)
 {
 	struct rdma_cm_event *event;
 	uint64_t arg;
 
-	assert_int_equal(rdma_write_cm_event(id, EVENT_USER, 5, ARG), 0);
-	assert_int_equal(rdma_get_cm_event(channel, &event), 0);
+	assert_int_equal(rdma_get_cm_event(from, &event), 0);
 	assert_int_equal(event->event, EVENT_USER);
 	assert_ptr_equal(event->id, id);
-	assert_int_equal(event->status, 5);
+	assert_int_equal(event->status, status);
 	memcpy(&arg, &event->param, sizeof(arg));
-	assert_true(arg == ARG);
+	assert_true(arg == want);
 	assert_int_equal(rdma_ack_cm_event(event), 0);
+}
+
+/* As a thread that waits for events of a channel. */
+static void
+expect_user_event(struct rdma_cm_id *id)
+{
+	assert_int_equal(rdma_write_cm_event(id, EVENT_USER, 5, ARG), 0);
+	user_event_take(channel, id, 5, ARG);
+}
+
+/* The program may have written events to the channel of such an ID: it gets them afterwards, in their
+ * order. A librdmacm that has the call takes the first event that there is. */
+TEST_WITH(a_synchronous_id_keeps_events_of_the_program, setup, teardown)
+{
+	struct rdma_addrinfo hints = hints_of(0);
+	struct rdma_cm_id *id = id_new(NULL, RDMA_PS_TCP);
+
+	if (!librdmacm_has_them()) {
+		assert_int_equal(rdma_write_cm_event(id, EVENT_USER, 0, ARG), 0);
+		assert_int_equal(rdma_write_cm_event(id, EVENT_USER, -7, ARG + 1), 0);
+	}
+	assert_int_equal(rdma_resolve_addrinfo(id, ADDR_B, "7471", &hints), 0);
+	assert_non_null(id->event);
+	assert_int_equal(id->event->event, EVENT_ADDRINFO_RESOLVED);
+	expect_result(id, ADDR_B, 7471);
+	if (!librdmacm_has_them()) {
+		user_event_take(id->channel, id, 0, ARG);
+		user_event_take(id->channel, id, -7, ARG + 1);
+	}
+	assert_int_equal(rdma_destroy_id(id), 0);
 }
 
 TEST_WITH(the_program_writes_an_event, setup, teardown)
