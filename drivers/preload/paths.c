@@ -126,6 +126,15 @@ target_of(const char *root, const char *path, size_t end, char *target, size_t s
 	return target;
 }
 
+/* Without a tree the node of RDMA-CM is there all the same. */
+static const char *
+node_serve(const char *path, const char *tidy, struct path_buf *buf)
+{
+	return strcmp(tidy, CHANNEL_PATH) == 0 && served_by.channel()
+		       ? strcpy(buf->text, "/dev/null")
+		       : path;
+}
+
 static const char *
 absolute_serve(const char *path, struct path_buf *buf)
 {
@@ -137,13 +146,15 @@ absolute_serve(const char *path, struct path_buf *buf)
 	if (!path_tidy(path, tidy, sizeof(tidy), &left))
 		return path;
 	top = sysfs_root_length(tidy);
-	if ((top == 0 && !left) || !served_by.device(NULL))
+	if (top == 0 && !left)
 		return path;
+	if (!served_by.device(NULL))
+		return node_serve(path, tidy, buf);
 	if (top == 0)
 		return strcpy(buf->text, tidy);
 	root = sysfs_session_root();
 	if (root == NULL)
-		return path;
+		return node_serve(path, tidy, buf);
 	end = top + strspn(tidy + top, "/");
 	end += strcspn(tidy + end, "/");
 	target = target_of(root, tidy, end, target_buf, sizeof(target_buf));
@@ -240,14 +251,29 @@ relative_find(int dirfd, const char *path, struct path_buf *buf)
 	return buf->text;
 }
 
+/* Returns whether this is a name of the node of RDMA-CM. */
+static bool
+is_channel(const char *path, struct path_buf *buf)
+{
+	bool left = false;
+
+	return path_may_be_served(path) &&
+	       path_tidy(path, buf->text, sizeof(buf->text), &left) &&
+	       strcmp(buf->text, CHANNEL_PATH) == 0;
+}
+
 const char *
 path_serve_read(int dirfd, const char *path, struct path_buf *buf)
 {
 	int err = errno;
 	const char *found;
 
-	if (path == NULL || sysfs_depth != 0 || strcmp(path, CHANNEL_PATH) == 0)
+	if (path == NULL || sysfs_depth != 0)
 		return path;
+	if (is_channel(path, buf)) {
+		errno = err;
+		return CHANNEL_PATH;
+	}
 	if (path[0] == '/') {
 		path = path_serve(path, buf);
 		found = path;

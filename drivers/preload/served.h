@@ -15,6 +15,8 @@ struct served {
 	/* Returns whether Rocade has a device with this name. NULL: whether it has any. False inside the
 	 * real libibverbs, which is to find the kernel's devices only. */
 	bool (*device)(const char *name);
+	/* Returns whether the node of RDMA-CM opens a channel of Rocade's. */
+	bool (*channel)(void);
 	/* Returns whether Rocade has a device with this index, and its state; the counters if they are
 	 * wanted. */
 	bool (*facts)(unsigned index, bool counters, struct device_facts *out);

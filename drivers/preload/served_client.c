@@ -11,8 +11,9 @@
 #include "verbs/device_source.h"
 #include "verbs/forward.h"
 
-static bool
-client_has(const char *name)
+/* Returns the name of the daemon's device, or NULL. */
+static const char *
+client_device(void)
 {
 	const char *own = device_source_name();
 
@@ -22,19 +23,28 @@ client_has(const char *name)
 		device_source_refresh();
 		own = device_source_name();
 	}
-	return own != NULL && (name == NULL || strcmp(name, own) == 0);
+	return own;
 }
 
 static bool
 client_has_device(const char *name)
 {
-	return forward_depth == 0 && !is_off(OFF_SYSFS) && client_has(name);
+	const char *own =
+		forward_depth > 0 || is_off(OFF_SYSFS) ? NULL : client_device();
+
+	return own != NULL && (name == NULL || strcmp(name, own) == 0);
+}
+
+static bool
+client_has_channel(void)
+{
+	return forward_depth == 0 && client_device() != NULL;
 }
 
 static bool
 client_has_any(void)
 {
-	return client_has(NULL);
+	return client_device() != NULL;
 }
 
 static bool
@@ -76,6 +86,7 @@ disconnect_register(void)
 
 const struct served served_by = {
 	.device = client_has_device,
+	.channel = client_has_channel,
 	.facts = client_facts,
 	.warn = client_warn,
 	.explains = in_vain_wanted,

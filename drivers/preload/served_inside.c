@@ -16,6 +16,12 @@ inside_has_device(const char *name)
 }
 
 static bool
+inside_has_channel(void)
+{
+	return rocade_rdmacm_device(NULL);
+}
+
+static bool
 inside_facts(unsigned index, bool counters, struct device_facts *out)
 {
 	(void)counters;
@@ -63,6 +69,7 @@ rocade_rdmacm_check(void)
 
 const struct served served_by = {
 	.device = inside_has_device,
+	.channel = inside_has_channel,
 	.facts = inside_facts,
 	.warn = rocade_rdmacm_warn,
 	.several = true,

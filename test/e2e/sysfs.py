@@ -255,6 +255,8 @@ def refused_places():
              os.listdir(made[0]) == [], done.stdout + done.stderr)
         os.rmdir(made[0])
         done = daemon.run("env", "ROCADE_OFF=sysfs", "ls", CLASS)
+        node = daemon.run("env", "ROCADE_OFF=sysfs", "test", "-c", "/dev/infiniband/rdma_cm")
+        case("but not the node of RDMA-CM", node.returncode == 0, node.stdout + node.stderr)
         case("ROCADE_OFF=sysfs turns the files off", done.returncode == 2 and not done.stdout,
              done.stdout + done.stderr)
         daemon.run("ls", "/sys/class/net")

@@ -35,12 +35,13 @@ static struct device_facts device = {.name = "rocade0",
 	.rx_packets = 5,
 	.rx_bytes = 800};
 
-static bool ended; /* the daemon */
+static bool ended;         /* the daemon */
+static bool is_turned_off; /* the tree */
 
 static bool
 has_device(const char *name)
 {
-	return name == NULL || strcmp(name, "rocade0") == 0;
+	return !is_turned_off && (name == NULL || strcmp(name, "rocade0") == 0);
 }
 
 static bool
@@ -52,6 +53,12 @@ device_facts(unsigned index, bool counters, struct device_facts *out)
 	return index == 0 && !ended;
 }
 
+static bool
+has_channel(void)
+{
+	return !ended;
+}
+
 static char warned[256];
 
 static void
@@ -60,8 +67,10 @@ warn_keep(const char *line)
 	snprintf(warned, sizeof(warned), "%s", line);
 }
 
-const struct served served_by = {
-	.device = has_device, .facts = device_facts, .warn = warn_keep};
+const struct served served_by = {.device = has_device,
+	.channel = has_channel,
+	.facts = device_facts,
+	.warn = warn_keep};
 
 const char *
 rocade_version(void)
@@ -353,6 +362,32 @@ TEST(a_tree_that_was_removed_is_made_again)
 	assert_string_equal(path_serve(DEVICE, &buf), was);
 	assert_int_equal(descriptors(), before);
 	expect_contents(DEVICE "/node_type", "1: CA\n");
+}
+
+/* The node of RDMA-CM is opened without the tree, too, so it is there for all other calls. By each of its names it
+ * is the same. */
+TEST(the_node_of_rdma_cm_is_there_without_the_tree)
+{
+	static const char *const names[] = {"/dev/infiniband/rdma_cm",
+		"/dev//infiniband/./rdma_cm", "/dev/infiniband/../infiniband/rdma_cm"};
+	struct path_buf buf;
+
+	for (unsigned i = 0; i < 4; i++) {
+		is_turned_off = i / 2;
+		ended = i % 2;
+		for (unsigned k = 0; k < RTE_DIM(names); k++) {
+			bool there = !is_turned_off || !ended;
+
+			assert_string_equal(path_serve(names[k], &buf),
+				there ? "/dev/null" : names[k]);
+			assert_string_equal(path_serve_read(AT_FDCWD, names[k], &buf),
+				"/dev/infiniband/rdma_cm");
+		}
+		if (is_turned_off)
+			assert_string_equal(path_serve("/dev/infiniband/uverbs0", &buf),
+				"/dev/infiniband/uverbs0");
+	}
+	is_turned_off = ended = false;
 }
 
 /* A write beyond RLIMIT_FSIZE would end the program by SIGXFSZ. */
