@@ -18,8 +18,12 @@
 
 #include "mount_tree.h"
 
+#define SYSFS_MOUNTS 8
+
 static int root_fd = -1; /* of "/" in the namespace */
 static bool is_user;     /* in a user namespace, in which no device node can be made */
+static char of_sysfs[SYSFS_MOUNTS][PATH_MAX]; /* covered directories of /sys */
+static unsigned of_sysfs_count;
 
 static bool
 file_put(const char *path, const char *text)
@@ -111,6 +115,12 @@ entry_keep(int below, const char *directory, const char *name)
 	return errno == EACCES && (S_ISDIR(st.st_mode) ? rmdir(to) : unlink(to)) == 0;
 }
 
+static unsigned long
+mount_flags(void)
+{
+	return MS_NOSUID | MS_NOEXEC | (is_user ? MS_NODEV : 0);
+}
+
 /* Mounts a directory of memory over this one, with the same entries. */
 static bool
 directory_cover(const char *directory)
@@ -118,9 +128,7 @@ directory_cover(const char *directory)
 	int below = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	DIR *list = opendir(directory);
 	bool good = below >= 0 && list != NULL &&
-		    mount("rocade", directory, "tmpfs",
-			    MS_NOSUID | MS_NOEXEC | (is_user ? MS_NODEV : 0),
-			    "mode=755") == 0;
+		    mount("rocade", directory, "tmpfs", mount_flags(), "mode=755") == 0;
 	struct dirent *entry;
 
 	while (good && (entry = readdir(list)) != NULL) {
@@ -166,6 +174,8 @@ directories_cover(const char **covered)
 			return false;
 		if (strcmp(directory, "/dev") == 0)
 			terminals_keep();
+		else if (of_sysfs_count < SYSFS_MOUNTS)
+			strcpy(of_sysfs[of_sysfs_count++], directory);
 		strcpy(before, directory);
 	}
 	return true;
@@ -220,6 +230,21 @@ mount_enter(const struct conf *s)
 	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0)
 		return failed("make the mounts private", "");
 	return paths_make(s);
+}
+
+int
+mount_program_enter(void)
+{
+	if (root_fd < 0)
+		return 0;
+	if (unshare(CLONE_NEWNS) != 0)
+		return failed("make the program's namespace", "");
+	for (unsigned i = 0; i < of_sysfs_count; i++) {
+		if (mount(NULL, of_sysfs[i], NULL,
+			    MS_REMOUNT | MS_BIND | MS_RDONLY | mount_flags(), NULL) != 0)
+			return failed("make read-only: ", of_sysfs[i]);
+	}
+	return 0;
 }
 
 void

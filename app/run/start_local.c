@@ -227,6 +227,10 @@ child_run(const struct conf *s, char **argv)
 	int status = 0;
 
 	if (child == 0) {
+		int rc = s->mount ? mount_program_enter() : 0;
+
+		if (rc != 0)
+			_exit(rc);
 		signals_restore();
 		program_exec(argv);
 	}

@@ -42,6 +42,34 @@ def mounts():
         return file.read()
 
 
+# What a program can do to a file of the kernel's: the same, for root, too.
+WRITE = """
+import os
+def refused(what, *args):
+    try:
+        what(*args)
+    except OSError as error:
+        return error.strerror
+    return "done"
+name = "%s/node_type"
+print(refused(open, name, "w"), refused(os.chmod, name, 0o666), refused(os.unlink, name),
+      refused(os.mkdir, "/sys/class/made"), open(name).read(), end="")
+""" % CLASS
+
+
+def read_only(name, prefix=()):
+    """Also of nothing that the preload knows."""
+    with Daemon("--socket-mode", "666", folder=folder()) as daemon:
+        done = user_run(daemon, "env", "-u", "LD_PRELOAD", "/usr/bin/python3", "-c", WRITE, prefix=prefix)
+        case("%s: the files are read-only" % name, done.stdout == " ".join(
+             ["Read-only file system"] * 4) + " 1: CA\n", done.stdout + done.stderr)
+
+
+def files_are_read_only():
+    read_only("root")
+    read_only("a user", as_group_member())
+
+
 def of_root():
     with Daemon() as daemon:
         before = mounts()
@@ -211,7 +239,7 @@ def refused():
         process.run(["umount", "-l", jail])
 
 
-GROUPS = {f.__name__: f for f in (of_root, of_a_user, kept_current, beside_the_kernel,
+GROUPS = {f.__name__: f for f in (of_root, of_a_user, files_are_read_only, kept_current, beside_the_kernel,
                                   node_exporter, terminals, refused)}
 
 if __name__ == "__main__":
