@@ -53,6 +53,8 @@ two_connect(struct me me[2])
 /* Exit status of a child, and a round: the daemon has answered that there is no pair for now, because it has
  * not freed those of the rounds before. */
 #define REFUSED 2
+#define REFUSED_MOST                                                                     \
+	400 /* in a row, 50 ms each at least: the daemon frees ten times as fast */
 
 /* Asks for the own part of the pair. Returns the own end of the connection with the partner, -1, or
  * -REFUSED. */
@@ -150,7 +152,7 @@ linger_round(enum leaving how)
 int
 mode_linger_pair(void)
 {
-	unsigned rounds = 0, refused = 0;
+	unsigned rounds = 0, refused = 0, in_a_row = 0;
 	int slowest = 0;
 
 	do {
@@ -158,6 +160,12 @@ mode_linger_pair(void)
 
 		if (ms == -REFUSED) {
 			refused++;
+			/* What this user holds is not freed: the attack would not end. */
+			if (++in_a_row == REFUSED_MOST) {
+				printf("rounds %u, then refused %u times in a row\n",
+					rounds, in_a_row);
+				return 1;
+			}
 			/* The daemon unmaps the memory of an ended client in 4 ms, of which a round has
 			 * two: a loop of refused rounds must not be faster. */
 			others_run_us(50000);
@@ -165,6 +173,7 @@ mode_linger_pair(void)
 		}
 		if (ms < 0)
 			return 1;
+		in_a_row = 0;
 		rounds++;
 		slowest = RTE_MAX(slowest, ms);
 	} while (time_left() || rounds < LEAVINGS);
