@@ -160,7 +160,7 @@ mode_linger_pair(void)
 
 		if (ms == -REFUSED) {
 			refused++;
-			/* What this user holds is not freed: the attack would not end. */
+			/* The daemon does not free what this user holds: the attack would not end. */
 			if (++in_a_row == REFUSED_MOST) {
 				printf("rounds %u, then refused %u times in a row\n",
 					rounds, in_a_row);

@@ -42,7 +42,7 @@ def mounts():
         return file.read()
 
 
-# What a program can do to a file of the kernel's: the same, for root, too.
+# Tries to change a file of the device, and the directories around it.
 WRITE = """
 import os
 def refused(what, *args):
