@@ -8,6 +8,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "preload/preload_channel.h"
 #include "preload/next.h"
@@ -63,6 +67,25 @@ is_refused(int dirfd, const char *path)
 	return true;
 }
 
+/* A file of the tree is empty where read(2) of the kernel's gives EINVAL. That of an epoll set does, too: such a
+ * descriptor takes the place of the file's. */
+static void
+unreadable_replace(int fd, const char *path, int dirfd)
+{
+	struct stat st;
+	int flags, other;
+
+	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size != 0 ||
+		(path[0] == '/' ? !path_is_in_tree(path) : !path_folder_in_tree(dirfd)))
+		return;
+	flags = fcntl(fd, F_GETFD);
+	other = epoll_create1(EPOLL_CLOEXEC);
+	if (other < 0)
+		return;
+	(void)syscall(SYS_dup3, other, fd, (flags & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0);
+	close(other);
+}
+
 static WITH_BUFFER int
 path_open_served(
 	__typeof__(&openat) next, int dirfd, const char *path, int flags, mode_t mode)
@@ -75,8 +98,11 @@ path_open_served(
 		fd = channel_open(flags);
 	if (fd != -2) /* without a server it is the kernel's file, if there is one */
 		return fd;
-	return writes(flags) && is_refused(dirfd, path) ? -1
-							: next(dirfd, path, flags, mode);
+	if (writes(flags) && is_refused(dirfd, path))
+		return -1;
+	fd = next(dirfd, path, flags, mode);
+	unreadable_replace(fd, path, dirfd);
+	return fd;
 }
 
 static int
@@ -181,11 +207,15 @@ creat64(const char *path, mode_t mode)
 	static WITH_BUFFER FILE *name##_served parameters                                \
 	{                                                                                \
 		struct path_buf buf;                                                     \
+		FILE *file;                                                              \
                                                                                          \
 		path = path_serve_read(AT_FDCWD, path, &buf);                            \
-		return stream_writes(mode) && is_refused(AT_FDCWD, path)                 \
-			       ? NULL                                                    \
-			       : next_##name() arguments;                                \
+		if (stream_writes(mode) && is_refused(AT_FDCWD, path))                   \
+			return NULL;                                                     \
+		file = next_##name() arguments;                                          \
+		if (file != NULL)                                                        \
+			unreadable_replace(fileno(file), path, AT_FDCWD);                \
+		return file;                                                             \
 	}                                                                                \
                                                                                          \
 	EXPORT FILE *name parameters                                                     \

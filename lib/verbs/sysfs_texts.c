@@ -100,6 +100,29 @@ gid_text(const struct device_facts *facts, unsigned index, char text[SYSFS_TEXT_
 			gid[i], gid[i + 1], i < 14 ? ':' : '\n');
 }
 
+/* As the kernel, which has no attributes of a GID that is not there. */
+static void
+attribute_text(const struct device_facts *facts, unsigned index, const char *there,
+	char text[SYSFS_TEXT_MAX])
+{
+	static const uint8_t none[16];
+
+	snprintf(text, SYSFS_TEXT_MAX, "%s",
+		memcmp(facts->gids[index], none, 16) != 0 ? there : "");
+}
+
+void
+gid_type_text(const struct device_facts *facts, unsigned index, char text[SYSFS_TEXT_MAX])
+{
+	attribute_text(facts, index, "RoCE v2\n", text);
+}
+
+void
+gid_ndev_text(const struct device_facts *facts, unsigned index, char text[SYSFS_TEXT_MAX])
+{
+	attribute_text(facts, index, "lo\n", text);
+}
+
 static void
 decimal_text(uint64_t number, char text[SYSFS_TEXT_MAX])
 {

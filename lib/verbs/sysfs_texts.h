@@ -12,7 +12,7 @@ typedef void sysfs_text_fn(
 	const struct device_facts *facts, unsigned index, char text[SYSFS_TEXT_MAX]);
 
 sysfs_text_fn cpu_mask_text, cpu_list_text, guid_text, version_text, state_text,
-	phys_state_text, gid_text, xmit_data_text, rcv_data_text, xmit_packets_text,
-	rcv_packets_text;
+	phys_state_text, gid_text, gid_type_text, gid_ndev_text, xmit_data_text,
+	rcv_data_text, xmit_packets_text, rcv_packets_text;
 
 #endif

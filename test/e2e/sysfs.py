@@ -88,7 +88,7 @@ def of_cpp():
 
 
 PYTHON = """
-import glob, os, pathlib
+import ctypes, glob, os, pathlib
 top = "/sys/class/infiniband/rocade0"
 ports = top + "/ports/1"
 def text(path, **more):
@@ -114,6 +114,17 @@ print("nodes", {"rdma_cm", "rocade0", "uverbs0"} <= set(os.listdir("/dev/infinib
 print("verbs", text("/sys/class/infiniband_verbs/uverbs0/ibdev") == "rocade0\\n")
 print("access", os.access(ports + "/state", os.R_OK) and not os.path.exists(ports + "/none"))
 print("net", os.listdir(top + "/device/net") == ["lo"])
+def failure(path):
+    try:
+        return text(path)
+    except OSError as error:
+        return error.errno
+print("types", text("gid_attrs/types/0") == "RoCE v2\\n" and text("gid_attrs/ndevs/0") == "lo\\n")
+print("types-of-none", [failure(one) for one in (ports + "/gid_attrs/types/15", "gid_attrs/ndevs/15")] == [22, 22])
+libc = ctypes.CDLL(None, use_errno=True)
+libc.fopen.restype = ctypes.c_void_p
+stream = libc.fopen((ports + "/gid_attrs/types/15").encode(), b"r")
+print("stream-of-none", libc.fgetc(ctypes.c_void_p(stream)) == -1 and ctypes.get_errno() == 22)
 """
 
 
@@ -123,7 +134,7 @@ def of_python():
         lines = done.stdout.splitlines()
         for line in lines:
             case("Python: " + line.split()[0], line.endswith(" True"), line + done.stderr)
-        case("Python: all rows ran", done.returncode == 0 and len(lines) == 15, done.stderr)
+        case("Python: all rows ran", done.returncode == 0 and len(lines) == 18, done.stderr)
 
 
 SHELL = """

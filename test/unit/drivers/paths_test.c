@@ -110,8 +110,9 @@ expect_contents(const char *path, const char *text)
 TEST(files_have_the_kernels_contents)
 {
 	expect_contents(DEVICE "/ports/1/gid_attrs/types/0", "RoCE v2\n");
-	expect_contents(DEVICE "/ports/1/gid_attrs/types/15", "RoCE v2\n");
-	expect_contents(DEVICE "/ports/1/gid_attrs/ndevs/3", "lo\n");
+	expect_contents(DEVICE "/ports/1/gid_attrs/types/15", "");
+	expect_contents(DEVICE "/ports/1/gid_attrs/ndevs/0", "lo\n");
+	expect_contents(DEVICE "/ports/1/gid_attrs/ndevs/3", "");
 	expect_contents("/sys/class/misc/rdma_cm/abi_version", "4\n");
 	expect_contents(DEVICE "/device/net/lo/address", "00:00:00:00:00:00\n");
 	expect_contents(DEVICE "//ports/./1//gids/0",
@@ -182,7 +183,7 @@ TEST(only_files_that_change_are_found)
 		"/ports/1/state", DEVICE "/ports/2/state", DEVICE "/ports/1/states",
 		DEVICE "/ports/1/gids/", DEVICE "/ports/1/gids/16",
 		DEVICE "/ports/1/gids/00", DEVICE "/ports/1/gids/0x",
-		DEVICE "/ports/1/gid_attrs/types/0", DEVICE "/node_guid"};
+		DEVICE "/ports/1/gid_attrs/types/16", DEVICE "/node_guid"};
 	struct sysfs_live live;
 
 	for (unsigned i = 0; i < RTE_DIM(others); i++)
@@ -190,6 +191,7 @@ TEST(only_files_that_change_are_found)
 	assert_true(sysfs_live_find("/x/mlx5_0/ports/1/gids/10", &live));
 	assert_int_equal(live.index, 10);
 	assert_string_equal(live.device, "mlx5_0");
+	assert_true(sysfs_live_find(DEVICE "/ports/1/gid_attrs/types/0", &live));
 	assert_true(sysfs_live_name("port_rcv_data"));
 	assert_true(sysfs_live_name("15"));
 	assert_false(sysfs_live_name("16"));
