@@ -347,6 +347,7 @@ session_send(struct session *s, const struct sw_request *request)
 
 	full.magic = SW_PROTO_MAGIC;
 	full.version = SW_PROTO_VERSION;
+	s->refused = 0;
 	if (s->fd < 0)
 		return -ENODEV;
 	do {

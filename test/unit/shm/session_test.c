@@ -25,9 +25,11 @@ TEST(request_and_reply)
 	out.error = ENOMEM;
 	reply_send(end, &out, sizeof(out), NULL, 0);
 	assert_int_equal(session_call(&s, &req, &in, NULL, 0), -ENOMEM);
+	assert_int_equal(s.refused, ENOMEM);
 	out.error = -5; /* not an errno value: no error */
 	reply_send(end, &out, sizeof(out), NULL, 0);
 	assert_int_equal(session_call(&s, &req, &in, NULL, 0), 0);
+	assert_int_equal(s.refused, 0); /* the one before was */
 	close(end);
 	session_close(&s);
 }
