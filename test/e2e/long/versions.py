@@ -49,18 +49,27 @@ OFF = ["sack", "hold", "read-gap", "tlp", "cnp", "ack-coalesce"]
 
 
 class Version:
-    """A version: its name, its Programs, and its rocade-testpmd."""
+    """A version: its name, its Programs, its rocade-testpmd, and whether it is this one."""
 
-    def __init__(self, name, source, build):
-        self.name, self.programs = name, programs(source, build)
-        self.testpmd = os.path.join(build, "app/testpmd/rocade-testpmd")
+    def __init__(self, name, of, testpmd_path, is_this=False):
+        self.name, self.programs, self.is_this = name, of, is_this
+        self.testpmd = testpmd_path
+
+
+def git(*words):
+    return ["git", "-c", "safe.directory=*", "-C", SOURCE, *words]
+
+
+def has_history():
+    return all(run_program(git("cat-file", "-e", commit + "^{commit}")).returncode == 0
+               for commit in OLD.values())
 
 
 def built(name, commit):
     """Builds an earlier version, with the compiler and the libraries of this one."""
     source = os.path.join(SCRATCH, commit)
     os.mkdir(source)
-    with subprocess.Popen(["git", "-c", "safe.directory=*", "-C", SOURCE, "archive", commit],
+    with subprocess.Popen(git("archive", commit),
                           stdout=subprocess.PIPE) as archive:
         unpacked = subprocess.run(["tar", "x", "-C", source], stdin=archive.stdout, check=False)
     build = os.path.join(source, "build")
@@ -69,7 +78,7 @@ def built(name, commit):
         done = run_program(command, BUILD_S)
         if done.returncode != 0 or unpacked.returncode != 0:
             return None, done.stdout + done.stderr
-    return Version(name, source, build), ""
+    return Version(name, programs(source, build), os.path.join(build, "app/testpmd/rocade-testpmd")), ""
 
 
 def carried(spaces):
@@ -117,12 +126,12 @@ def wire(spaces, client, server):
 
 
 def lossy(spaces, client, server, name):
-    """Loss at the daemon of the present version, which loses what it sends and what it receives. Each
-    mechanism is off at one end, then at the other."""
+    """Loss at the daemon of this version, which loses what it receives. Each mechanism is off at one
+    end, then at the other."""
     options = {True: ["--impair", "loss=1%", "--impair-seed", "1"], False: []}
-    with Host(spaces, 0, AF_PACKET, "--mtu", "4184", *options[client.programs == OURS],
+    with Host(spaces, 0, AF_PACKET, "--mtu", "4184", *options[client.is_this],
               build=client.programs) as left, \
-            Host(spaces, 1, AF_PACKET, "--mtu", "4184", *options[server.programs == OURS],
+            Host(spaces, 1, AF_PACKET, "--mtu", "4184", *options[server.is_this],
                  build=server.programs) as right:
         hosts = [left, right]
         for words, least in LOSSY:
@@ -134,6 +143,8 @@ def lossy(spaces, client, server, name):
                     program_case(hosts, spaces, "%s, 1 %% loss, the %s without %s" % (
                         name, where, off), words, least)
                 del host.env["ROCADE_OFF"]
+        done = (left if client.is_this else right).status()["impair"]
+        case("%s: packets were lost on purpose" % name, done["lost"] > 0, done)
 
 
 def testpmd_case(spaces, sender, receiver, *options):
@@ -166,9 +177,10 @@ def at_one_daemon(daemon_of, library_of, ours):
         daemon.build = library_of.programs
         if not same:
             done = daemon.run("ibv_devinfo")
-            case("%s: refused with the versions of both" % name, done.returncode != 0 and all(
-                str(one.programs.version) in done.stderr for one in (daemon_of, library_of)),
-                done.stdout + done.stderr)
+            case("%s: refused with the versions of both" % name, done.returncode != 0 and
+                 "has version %d of the protocol, expected %d" % (
+                     daemon_of.programs.version, library_of.programs.version) in done.stderr,
+                 done.stdout + done.stderr)
             return
         server = daemon.start("stdbuf", "-oL", *words)
         wait_for_port(PORT, server, 30)
@@ -183,7 +195,10 @@ def versions():
         skip("earlier versions", "needs root")
         return
     spaces = veth()
-    ours = Version("this version", SOURCE, os.environ["ROCADE_BUILD"])
+    if not has_history():
+        skip("earlier versions", "the source tree has no commits of them")
+        return
+    ours = Version("this version", OURS, testpmd.PROGRAM, is_this=True)
     for name, commit in OLD.items():
         old, why = built(name, commit)
         if not case("the version of %s (%s) is built" % (name, commit), old, why):
