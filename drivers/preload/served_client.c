@@ -29,8 +29,7 @@ client_device(void)
 static bool
 client_has_device(const char *name)
 {
-	const char *own =
-		forward_depth > 0 || is_off(OFF_SYSFS) ? NULL : client_device();
+	const char *own = forward_depth > 0 || is_off(OFF_SYSFS) ? NULL : client_device();
 
 	return own != NULL && (name == NULL || strcmp(name, own) == 0);
 }
