@@ -12,6 +12,7 @@
 struct device_facts rocade0 = {.name = "rocade0",
 	.guid = 0x0123456789abcdef,
 	.instance = 7,
+	.gids = {{[0] = 0xfe, [1] = 0x80, [15] = 1}},
 	.index = INDEX,
 	.link_up = true,
 	.tx_packets = 3,
