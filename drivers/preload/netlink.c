@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel does not know Rocade's device, and many kernels have no NETLINK_RDMA at all. A program gets a socket
- * of another protocol of netlink in its place, NETLINK_USERSOCK, by which processes send each other messages. It
- * is connected with itself: Rocade's answers are sent by the socket to itself, at once, and no other process can
- * send to it. All calls but those that send are the kernel's, also poll(), close() and those on options and
- * addresses. Two things differ: the sender of an answer is the socket, not port ID 0, and a socket that a
- * program has got by execve() is not known.
+ * The functions of libc by which programs use sockets of NETLINK_RDMA: what they send is a query, which is answered
+ * here (netlink_socket.h). All calls but these are the kernel's, also poll(), close() and those on options. What
+ * a program hands over is copied by the kernel, so that a bad address is an error (EFAULT), as with the kernel.
  */
 #include <errno.h>
 #include <limits.h>
 #include <linux/netlink.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/in_vain.h"
 #include "base/no_cancel.h"
 #include "base/off.h"
-#include "preload/fd_stat.h"
 #include "preload/netlink.h"
+#include "preload/netlink_socket.h"
 #include "preload/next.h"
 #include "preload/nldev.h"
 #include "preload/paths.h"
@@ -27,10 +26,7 @@
 #include "verbs/forward.h"
 
 #define QUERY_MAX 8192 /* octets of what is sent at once */
-#define OLD_MAX 1024   /* datagrams of others that came before the socket was connected */
-
-/* Inodes of the sockets; 0: none. */
-static ino_t sockets[FD_NUMBERS];
+#define GROUPS 32      /* multicast groups of NETLINK_RDMA */
 
 /* Children of fork() and vfork() may call these before exec(), where the dynamic loader must not be
  * called. So the constructor below looks the functions up. */
@@ -43,6 +39,10 @@ FIND(socket)
 FIND(send)
 FIND(sendto)
 FIND(sendmsg)
+FIND(sendmmsg)
+FIND(writev)
+FIND(bind)
+FIND(setsockopt)
 #undef FIND
 
 static __attribute__((constructor)) void
@@ -52,138 +52,82 @@ next_sends_find(void)
 	(void)next_send();
 	(void)next_sendto();
 	(void)next_sendmsg();
-}
-
-static bool
-netlink_is(int fd)
-{
-	struct stat st;
-	int err = errno;
-	ino_t ino;
-	bool same;
-
-	if (fd < 0 || fd >= FD_NUMBERS)
-		return false;
-	ino = __atomic_load_n(&sockets[fd], __ATOMIC_RELAXED);
-	if (ino == 0)
-		return false;
-	same = fd_stat(fd, &st) && S_ISSOCK(st.st_mode) && st.st_ino == ino;
-	if (!same) /* unless another thread has just got the number */
-		(void)__atomic_compare_exchange_n(
-			&sockets[fd], &ino, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-	errno = err;
-	return same;
-}
-
-static bool
-netlink_add(int fd)
-{
-	struct stat st;
-
-	if (fd >= FD_NUMBERS || !fd_stat(fd, &st))
-		return false;
-	__atomic_store_n(&sockets[fd], st.st_ino, __ATOMIC_RELAXED);
-	return true;
+	(void)next_sendmmsg();
+	(void)next_writev();
+	(void)next_bind();
+	(void)next_setsockopt();
 }
 
 void
 netlink_dup(int from, int to)
 {
-	int err = errno;
-
-	if (from != to && netlink_is(from))
-		(void)netlink_add(to);
-	errno = err;
-}
-
-static int
-socket_open(int type)
-{
-	int fd = next_socket()(AF_NETLINK, type, NETLINK_USERSOCK);
-
-	if (fd < 0 || netlink_add(fd))
-		return fd;
-	close(fd);
-	return -1;
+	if (from != to && netlink_socket_is(from))
+		(void)netlink_socket_note(to);
 }
 
 EXPORT int
 socket(int domain, int type, int protocol)
 {
-	int fd = -1, err = errno;
+	int fd, err = errno;
 
 	/* libibverbs and DPDK's drivers look for the devices of the kernel. */
 	if (domain != AF_NETLINK || protocol != NETLINK_RDMA || forward_depth != 0 ||
 		forward_caller(__builtin_return_address(0)))
 		return next_socket()(domain, type, protocol);
-	if (!is_off(OFF_NETLINK) && served_by.netlink())
-		fd = socket_open(type);
-	if (fd >= 0)
-		return fd;
-	in_vain_note(IN_VAIN_NETLINK, "NETLINK_RDMA (as rdma(8) does)");
-	errno = err;
-	return next_socket()(domain, type, protocol);
+	if (is_off(OFF_NETLINK) || !served_by.netlink()) {
+		in_vain_note(IN_VAIN_NETLINK, "NETLINK_RDMA (as rdma(8) does)");
+		errno = err;
+		return next_socket()(domain, type, protocol);
+	}
+	fd = netlink_socket_open(type);
+	errno = fd < 0 ? -fd : err;
+	return fd < 0 ? -1 : fd;
+}
+
+/* ---- Memory of the program ---- */
+
+/* Copies from or to an address of the program. Returns 0 or -EFAULT. */
+static int
+program_copy(void *own, const void *theirs, size_t len, bool to_them)
+{
+	struct iovec local = {.iov_base = own, .iov_len = len},
+		     remote = {.iov_base = (void *)(uintptr_t)theirs, .iov_len = len};
+	long rc =
+		len == 0 ? 0
+			 : syscall(to_them ? SYS_process_vm_writev : SYS_process_vm_readv,
+				   getpid(), &local, 1, &remote, 1, 0);
+
+	if (rc == (long)len)
+		return 0;
+	if (rc >= 0 || (errno != EPERM && errno != ENOSYS))
+		return -EFAULT;
+	/* A filter of system calls forbids it. */
+	if (to_them)
+		memcpy(remote.iov_base, own, len);
+	else
+		memcpy(own, theirs, len);
+	return 0;
+}
+
+static int
+program_read(void *to, const void *from, size_t len)
+{
+	return program_copy(to, from, len, false);
 }
 
 /* ---- Sending ---- */
 
 struct rdma_socket {
 	int fd;
-	struct sockaddr_nl own;
+	uint32_t port;
 };
-
-static int
-address_read(struct rdma_socket *s)
-{
-	socklen_t len = sizeof(s->own);
-
-	return getsockname(s->fd, (struct sockaddr *)&s->own, &len) == 0 ? 0 : -errno;
-}
-
-static bool
-is_connected(const struct rdma_socket *s)
-{
-	struct sockaddr_nl peer;
-	socklen_t len = sizeof(peer);
-
-	return getpeername(s->fd, (struct sockaddr *)&peer, &len) == 0 &&
-	       peer.nl_pid == s->own.nl_pid;
-}
-
-/* Binds the socket, if the program has not, and connects it with itself. Returns 0 or -errno. */
-static int
-socket_prepare(struct rdma_socket *s)
-{
-	struct sockaddr_nl any = {.nl_family = AF_NETLINK};
-	int rc = address_read(s);
-	char octet;
-
-	if (rc == 0 && s->own.nl_pid == 0) {
-		/* Another thread may bind it at the same time. */
-		(void)bind(s->fd, (struct sockaddr *)&any, sizeof(any));
-		rc = address_read(s);
-	}
-	if (rc != 0 || is_connected(s))
-		return rc;
-	any.nl_pid = s->own.nl_pid;
-	if (connect(s->fd, (struct sockaddr *)&any, sizeof(any)) != 0)
-		return -errno;
-	for (unsigned i = 0;
-		i < OLD_MAX && recv(s->fd, &octet, sizeof(octet), MSG_DONTWAIT) >= 0; i++)
-		;
-	return 0;
-}
 
 static int
 answer_send(void *arg, const void *bytes, size_t len)
 {
 	const struct rdma_socket *s = arg;
-	ssize_t rc = no_cancel_send(s->fd, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL);
 
-	if (rc == (ssize_t)len)
-		return 0;
-	/* The program has not read earlier answers. */
-	return rc >= 0 || errno == EAGAIN ? -ENOBUFS : -errno;
+	return netlink_socket_give(s->fd, s->port, bytes, len);
 }
 
 static int
@@ -191,12 +135,12 @@ query_send(int fd, const void *bytes, size_t len)
 {
 	struct rdma_socket s = {.fd = fd};
 	struct nldev_socket asks = {.give = answer_send, .arg = &s};
-	int rc = socket_prepare(&s), capped = 0;
+	int rc = netlink_socket_port(fd, &s.port), capped = 0;
 	socklen_t size = sizeof(capped);
 
 	if (rc != 0)
 		return rc;
-	asks.port = s.own.nl_pid;
+	asks.port = s.port;
 	asks.capped = getsockopt(fd, SOL_NETLINK, NETLINK_CAP_ACK, &capped, &size) == 0 &&
 		      capped != 0;
 	return nldev_ask(&asks, bytes, len);
@@ -212,13 +156,14 @@ address_check(const void *name, socklen_t len)
 		return 0;
 	if (len < sizeof(to))
 		return -EINVAL;
-	memcpy(&to, name, sizeof(to));
+	if (program_read(&to, name, sizeof(to)) != 0)
+		return -EFAULT;
 	if (to.nl_family != AF_NETLINK)
 		return -EINVAL;
 	return to.nl_pid == 0 && to.nl_groups == 0 ? 0 : -ECONNREFUSED;
 }
 
-/* Copies the parts, which may change meanwhile. Returns their length or -EMSGSIZE. */
+/* Copies the parts. Returns their length or -errno. */
 static ssize_t
 parts_copy(const struct iovec *parts, size_t count, uint8_t bytes[QUERY_MAX])
 {
@@ -227,11 +172,15 @@ parts_copy(const struct iovec *parts, size_t count, uint8_t bytes[QUERY_MAX])
 	if (count > IOV_MAX)
 		return -EMSGSIZE;
 	for (size_t i = 0; i < count; i++) {
-		if (parts[i].iov_len > QUERY_MAX - len)
+		struct iovec part;
+
+		if (program_read(&part, &parts[i], sizeof(part)) != 0)
+			return -EFAULT;
+		if (part.iov_len > QUERY_MAX - len)
 			return -EMSGSIZE;
-		if (parts[i].iov_len > 0)
-			memcpy(bytes + len, parts[i].iov_base, parts[i].iov_len);
-		len += parts[i].iov_len;
+		if (program_read(bytes + len, part.iov_base, part.iov_len) != 0)
+			return -EFAULT;
+		len += part.iov_len;
 	}
 	return (ssize_t)len;
 }
@@ -255,37 +204,138 @@ parts_send(int fd, const struct iovec *parts, size_t count, const void *name,
 	return rc != 0 ? -1 : len;
 }
 
-ssize_t
-netlink_write(int fd, const void *bytes, size_t len)
+static ssize_t
+bytes_send(int fd, const void *bytes, size_t len, const void *name, socklen_t name_len)
 {
 	struct iovec part = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = len};
 
-	return netlink_is(fd) ? parts_send(fd, &part, 1, NULL, 0) : -2;
+	return parts_send(fd, &part, 1, name, name_len);
+}
+
+static ssize_t
+message_send(int fd, const struct msghdr *from)
+{
+	struct msghdr msg;
+
+	if (program_read(&msg, from, sizeof(msg)) != 0) {
+		errno = EFAULT;
+		return -1;
+	}
+	return parts_send(fd, msg.msg_iov, msg.msg_iovlen, msg.msg_name, msg.msg_namelen);
+}
+
+/* As sendmmsg(). */
+static int
+messages_send(int fd, struct mmsghdr *all, unsigned count)
+{
+	unsigned sent = 0;
+
+	while (sent < count && sent < IOV_MAX) {
+		ssize_t len = message_send(fd, &all[sent].msg_hdr);
+		unsigned length = (unsigned)len;
+
+		if (len < 0)
+			break;
+		if (program_copy(&length, &all[sent].msg_len, sizeof(length), true) !=
+			0) {
+			errno = EFAULT;
+			break;
+		}
+		sent++;
+	}
+	return sent > 0 || count == 0 ? (int)sent : -1;
+}
+
+ssize_t
+netlink_write(int fd, const void *bytes, size_t len)
+{
+	return netlink_socket_is(fd) ? bytes_send(fd, bytes, len, NULL, 0) : -2;
+}
+
+EXPORT ssize_t
+writev(int fd, const struct iovec *parts, int count)
+{
+	if (!netlink_socket_is(fd))
+		return next_writev()(fd, parts, count);
+	if (count >= 0 && count <= IOV_MAX)
+		return parts_send(fd, parts, (size_t)count, NULL, 0);
+	errno = EINVAL;
+	return -1;
 }
 
 EXPORT ssize_t
 send(int fd, const void *bytes, size_t len, int flags)
 {
-	struct iovec part = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = len};
-
-	return netlink_is(fd) ? parts_send(fd, &part, 1, NULL, 0)
-			      : next_send()(fd, bytes, len, flags);
+	return netlink_socket_is(fd) ? bytes_send(fd, bytes, len, NULL, 0)
+				     : next_send()(fd, bytes, len, flags);
 }
 
 EXPORT ssize_t
 sendto(int fd, const void *bytes, size_t len, int flags, const struct sockaddr *to,
 	socklen_t to_len)
 {
-	struct iovec part = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = len};
-
-	return netlink_is(fd) ? parts_send(fd, &part, 1, to, to_len)
-			      : next_sendto()(fd, bytes, len, flags, to, to_len);
+	return netlink_socket_is(fd) ? bytes_send(fd, bytes, len, to, to_len)
+				     : next_sendto()(fd, bytes, len, flags, to, to_len);
 }
 
 EXPORT ssize_t
 sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-	return netlink_is(fd) ? parts_send(fd, msg->msg_iov, msg->msg_iovlen,
-					msg->msg_name, msg->msg_namelen)
-			      : next_sendmsg()(fd, msg, flags);
+	return netlink_socket_is(fd) ? message_send(fd, msg)
+				     : next_sendmsg()(fd, msg, flags);
+}
+
+EXPORT int
+sendmmsg(int fd, struct mmsghdr *all, unsigned count, int flags)
+{
+	return netlink_socket_is(fd) ? messages_send(fd, all, count)
+				     : next_sendmmsg()(fd, all, count, flags);
+}
+
+/* ---- Multicast groups ---- */
+
+/* There are no notifications, so no group is joined: NETLINK_USERSOCK would allow it to root only, NETLINK_RDMA allows
+ * it to every user. */
+
+EXPORT int
+bind(int fd, const struct sockaddr *address, socklen_t len)
+{
+	struct sockaddr_nl own;
+
+	if (!netlink_socket_is(fd) || len < sizeof(own) ||
+		len > sizeof(struct sockaddr_storage))
+		return next_bind()(fd, address, len);
+	if (program_read(&own, address, sizeof(own)) != 0) {
+		errno = EFAULT;
+		return -1;
+	}
+	own.nl_groups = 0;
+	return next_bind()(fd, (struct sockaddr *)&own, sizeof(own));
+}
+
+/* Returns 0 or the error. */
+static int
+group_check(const void *value, socklen_t len)
+{
+	unsigned group;
+
+	if (len < sizeof(group))
+		return EINVAL;
+	if (program_read(&group, value, sizeof(group)) != 0)
+		return EFAULT;
+	return group >= 1 && group <= GROUPS ? 0 : EINVAL;
+}
+
+EXPORT int
+setsockopt(int fd, int level, int option, const void *value, socklen_t len)
+{
+	int rc, err = errno;
+
+	if (level != SOL_NETLINK ||
+		(option != NETLINK_ADD_MEMBERSHIP && option != NETLINK_DROP_MEMBERSHIP) ||
+		!netlink_socket_is(fd))
+		return next_setsockopt()(fd, level, option, value, len);
+	rc = group_check(value, len);
+	errno = rc != 0 ? rc : err;
+	return rc != 0 ? -1 : 0;
 }

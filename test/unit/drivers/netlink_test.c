@@ -2,100 +2,51 @@
 /* Sockets of netlink for RDMA: what is sent to one comes back as an answer. */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
+#include <limits.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include "nldev_fixture.h"
+#include "netlink_fixture.h"
 #include "preload/netlink.h"
 
 #define QUERIES 10000 /* more than a socket has room for answers to */
-
-static const struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
-
-static int
-rdma_socket(void **state)
-{
-	static int fd;
-
-	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA);
-	*state = &fd;
-	return fd >= 0 ? 0 : -1;
-}
-
-static int
-rdma_socket_close(void **state)
-{
-	return close(*(int *)*state);
-}
-
-static uint32_t
-port_of(int fd)
-{
-	struct sockaddr_nl own;
-	socklen_t len = sizeof(own);
-
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&own, &len), 0);
-	assert_int_equal(own.nl_family, AF_NETLINK);
-	return own.nl_pid;
-}
-
-static short
-ready(int fd)
-{
-	struct pollfd p = {.fd = fd, .events = POLLIN};
-
-	return poll(&p, 1, 0) > 0 ? p.revents : 0;
-}
-
-/* The next datagram is the answer to device_message(RDMA_NLDEV_CMD_GET, 0), and the last one. */
-static void
-expect_device_at(int fd)
-{
-	struct message m = device_message(RDMA_NLDEV_CMD_GET, 0);
-	uint8_t bytes[NL_OUT_MAX];
-	struct nlmsghdr hdr;
-	struct sockaddr_nl from;
-	socklen_t from_len = sizeof(from);
-	ssize_t len;
-
-	ask(&m); /* the same without a socket */
-	assert_int_equal(ready(fd), POLLIN);
-	assert_int_equal(recv(fd, NULL, 0, MSG_PEEK | MSG_TRUNC), answers.given[0].len);
-	len = recvfrom(fd, bytes, sizeof(bytes), MSG_DONTWAIT, (struct sockaddr *)&from,
-		&from_len);
-	assert_int_equal(len, answers.given[0].len);
-	memcpy(&hdr, bytes, sizeof(hdr));
-	assert_int_equal(hdr.nlmsg_pid, port_of(fd));
-	assert_memory_equal(bytes + NLMSG_HDRLEN, answers.given[0].bytes + NLMSG_HDRLEN,
-		(size_t)len - NLMSG_HDRLEN);
-	/* libmnl and libnl look at the length. */
-	assert_int_equal(from_len, sizeof(from));
-	assert_int_equal(from.nl_family, AF_NETLINK);
-	assert_int_equal(ready(fd), 0);
-}
+#define FORGED 3000   /* datagrams of others */
+#define RACES 200
 
 TEST_WITH(each_function_that_sends, rdma_socket, rdma_socket_close)
 {
 	struct message m = device_message(RDMA_NLDEV_CMD_GET, 0);
 	struct iovec parts[] = {{m.bytes, NLMSG_HDRLEN}, {NULL, 0},
 		{m.bytes + NLMSG_HDRLEN, m.len - NLMSG_HDRLEN}};
-	struct msghdr msg = {.msg_name = (void *)(uintptr_t)&kernel,
-		.msg_namelen = sizeof(kernel),
+	struct msghdr msg = {.msg_name = (void *)(uintptr_t)&netlink_kernel,
+		.msg_namelen = sizeof(netlink_kernel),
 		.msg_iov = parts,
 		.msg_iovlen = 3};
+	struct mmsghdr all[2] = {{.msg_len = 1}, {.msg_len = 1}};
 	int fd = *(int *)*state;
 
 	errno = EXDEV;
 	assert_int_equal(send(fd, m.bytes, m.len, 0), m.len);
 	expect_device_at(fd);
-	assert_int_equal(sendto(fd, m.bytes, m.len, 0, (const struct sockaddr *)&kernel,
-				 sizeof(kernel)),
+	assert_int_equal(
+		sendto(fd, m.bytes, m.len, 0, (const struct sockaddr *)&netlink_kernel,
+			sizeof(netlink_kernel)),
 		m.len);
 	expect_device_at(fd);
 	assert_int_equal(sendmsg(fd, &msg, 0), m.len);
+	expect_device_at(fd);
+	assert_int_equal(writev(fd, parts, 3), m.len);
+	expect_device_at(fd);
+	all[0].msg_hdr = all[1].msg_hdr = msg;
+	all[1].msg_hdr.msg_iovlen = 0;
+	assert_int_equal(sendmmsg(fd, all, 2, 0), 2);
+	assert_int_equal(all[0].msg_len, m.len);
+	assert_int_equal(all[1].msg_len, 0);
 	expect_device_at(fd);
 	assert_int_equal(netlink_write(fd, m.bytes, m.len), m.len);
 	expect_device_at(fd);
@@ -113,26 +64,6 @@ TEST_WITH(a_bound_socket_keeps_its_port, rdma_socket, rdma_socket_close)
 	assert_int_equal(send(fd, m.bytes, m.len, 0), m.len);
 	assert_int_equal(port_of(fd), own.nl_pid);
 	expect_device_at(fd);
-}
-
-TEST_WITH(only_the_socket_itself_can_send_to_it, rdma_socket, rdma_socket_close)
-{
-	struct sockaddr_nl to = kernel;
-	struct message m = device_message(RDMA_NLDEV_CMD_GET, 0);
-	int fd = *(int *)*state, other = socket(AF_NETLINK, SOCK_RAW, NETLINK_USERSOCK);
-
-	assert_true(other >= 0);
-	assert_int_equal(bind(fd, (const struct sockaddr *)&kernel, sizeof(kernel)), 0);
-	to.nl_pid = port_of(fd);
-	/* It comes before the first query, and is forgotten. */
-	assert_int_equal(
-		sendto(other, "false", 5, 0, (struct sockaddr *)&to, sizeof(to)), 5);
-	assert_int_equal(send(fd, m.bytes, m.len, 0), m.len);
-	assert_int_equal(
-		sendto(other, "false", 5, 0, (struct sockaddr *)&to, sizeof(to)), -1);
-	assert_int_equal(errno, ECONNREFUSED);
-	expect_device_at(fd);
-	close(other);
 }
 
 TEST_WITH(duplicates_are_such_sockets, rdma_socket, rdma_socket_close)
@@ -164,6 +95,78 @@ TEST(a_number_that_is_used_again)
 	close(ends[1]);
 }
 
+/* It shares the memory of its parent, but not the descriptors. */
+TEST_WITH(a_child_of_vfork_uses_the_number_for_another, rdma_socket, rdma_socket_close)
+{
+	struct message m = device_message(RDMA_NLDEV_CMD_GET, 0);
+	int fd = *(int *)*state, ends[2], status;
+	pid_t child;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+	child = vfork();
+	if (child == 0) {
+		if (dup2(ends[0], fd) != fd || send(fd, "text", 4, 0) != 4)
+			_exit(1);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(send(fd, m.bytes, m.len, 0), m.len);
+	expect_device_at(fd);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+/* The error is the kernel's, not that it has no NETLINK_RDMA. */
+TEST(no_descriptor_is_free)
+{
+	struct rlimit limit, least;
+	int fd;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	least = limit;
+	least.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &least), 0);
+	fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_RDMA);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(fd, -1);
+	assert_int_equal(errno, EMFILE);
+}
+
+static void
+expect_fault(long rc)
+{
+	assert_int_equal(rc, -1);
+	assert_int_equal(errno, EFAULT);
+}
+
+TEST_WITH(bad_addresses, rdma_socket, rdma_socket_close)
+{
+	struct message m = device_message(RDMA_NLDEV_CMD_GET, 0);
+	struct sockaddr *volatile nowhere = (void *)8;
+	struct iovec part = {m.bytes, m.len};
+	struct msghdr msg = {.msg_iov = &part, .msg_iovlen = 1};
+	int fd = *(int *)*state;
+
+	expect_fault(send(fd, nowhere, NLMSG_HDRLEN, 0));
+	expect_fault(netlink_write(fd, nowhere, NLMSG_HDRLEN));
+	expect_fault(sendto(fd, m.bytes, m.len, 0, nowhere, sizeof(netlink_kernel)));
+	expect_fault(sendmsg(fd, (void *)nowhere, 0));
+	expect_fault(writev(fd, (void *)nowhere, 1));
+	expect_fault(sendmmsg(fd, (void *)nowhere, 1, 0));
+	msg.msg_iov = (void *)nowhere;
+	expect_fault(sendmsg(fd, &msg, 0));
+	msg.msg_iov = &part;
+	part.iov_base = nowhere;
+	expect_fault(sendmsg(fd, &msg, 0));
+	expect_fault(bind(fd, nowhere, sizeof(netlink_kernel)));
+	expect_fault(setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, nowhere, 4));
+	assert_int_equal(ready(fd), 0);
+	assert_int_equal(sendmmsg(fd, (void *)nowhere, 0, 0), 0);
+	assert_int_equal(send(fd, m.bytes, m.len, 0), m.len);
+	expect_device_at(fd);
+}
+
 static void
 expect_refused(int fd, const struct msghdr *msg, int error)
 {
@@ -174,12 +177,13 @@ expect_refused(int fd, const struct msghdr *msg, int error)
 TEST_WITH(wrong_addresses_and_lengths, rdma_socket, rdma_socket_close)
 {
 	static uint8_t bytes[16384];
-	struct sockaddr_nl to = kernel;
+	struct sockaddr_nl to = netlink_kernel;
 	struct iovec parts[2] = {{bytes, NLMSG_HDRLEN}, {bytes, SIZE_MAX}};
 	struct msghdr msg = {.msg_name = &to,
 		.msg_namelen = sizeof(to),
 		.msg_iov = parts,
 		.msg_iovlen = 1};
+	volatile int count; /* the compiler knows writev() */
 	int fd = *(int *)*state;
 
 	msg.msg_namelen = sizeof(to) - 1;
@@ -200,6 +204,12 @@ TEST_WITH(wrong_addresses_and_lengths, rdma_socket, rdma_socket_close)
 	expect_refused(fd, &msg, EMSGSIZE);
 	msg.msg_iovlen = SIZE_MAX;
 	expect_refused(fd, &msg, EMSGSIZE);
+	count = IOV_MAX + 1;
+	assert_int_equal(writev(fd, parts, count), -1);
+	assert_int_equal(errno, EINVAL);
+	count = -1;
+	assert_int_equal(writev(fd, parts, count), -1);
+	assert_int_equal(errno, EINVAL);
 	msg.msg_iovlen = 0;
 	assert_int_equal(sendmsg(fd, &msg, 0), 0);
 	assert_int_equal(ready(fd), 0);
