@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The functions of libc by which programs use sockets of NETLINK_RDMA: what they send is a query, which is answered
- * here (netlink_socket.h). All calls but these are the kernel's, also poll(), close() and those on options. What
- * a program hands over is copied by the kernel, so that a bad address is an error (EFAULT), as with the kernel.
+ * here (netlink_socket.h). All other calls are the kernel's, also those that receive, poll() and close(). The kernel
+ * copies what a program hands over, so that a bad address is an error (EFAULT), as with NETLINK_RDMA.
  */
 #include <errno.h>
 #include <limits.h>

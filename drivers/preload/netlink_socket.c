@@ -35,7 +35,8 @@ secret_get(void)
 		errno = -rc;
 		return 0;
 	}
-	key.word[0] |= 1;
+	if (key.word[0] == 0)
+		key.word[0] = 1;
 	/* Unless another thread was faster: then `known` is its number. */
 	return __atomic_compare_exchange_n(&secret, &known, key.word[0], false,
 		       __ATOMIC_RELAXED, __ATOMIC_RELAXED)
