@@ -213,7 +213,7 @@ bytes_send(int fd, const void *bytes, size_t len, const void *name, socklen_t na
 }
 
 static ssize_t
-message_send(int fd, const struct msghdr *from)
+query_message_send(int fd, const struct msghdr *from)
 {
 	struct msghdr msg;
 
@@ -226,12 +226,12 @@ message_send(int fd, const struct msghdr *from)
 
 /* As sendmmsg(). */
 static int
-messages_send(int fd, struct mmsghdr *all, unsigned count)
+query_messages_send(int fd, struct mmsghdr *all, unsigned count)
 {
 	unsigned sent = 0;
 
 	while (sent < count && sent < IOV_MAX) {
-		ssize_t len = message_send(fd, &all[sent].msg_hdr);
+		ssize_t len = query_message_send(fd, &all[sent].msg_hdr);
 		unsigned length = (unsigned)len;
 
 		if (len < 0)
@@ -281,14 +281,14 @@ sendto(int fd, const void *bytes, size_t len, int flags, const struct sockaddr *
 EXPORT ssize_t
 sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-	return netlink_socket_is(fd) ? message_send(fd, msg)
+	return netlink_socket_is(fd) ? query_message_send(fd, msg)
 				     : next_sendmsg()(fd, msg, flags);
 }
 
 EXPORT int
 sendmmsg(int fd, struct mmsghdr *all, unsigned count, int flags)
 {
-	return netlink_socket_is(fd) ? messages_send(fd, all, count)
+	return netlink_socket_is(fd) ? query_messages_send(fd, all, count)
 				     : next_sendmmsg()(fd, all, count, flags);
 }
 

@@ -48,7 +48,7 @@ secret_get(void)
 
 /* The instructions that let a datagram through without its last octets, if these are the number. */
 static void
-filter_make(uint64_t number, struct sock_filter code[FILTER_LEN])
+answer_filter_make(uint64_t number, struct sock_filter code[FILTER_LEN])
 {
 	uint8_t octets[sizeof(number)];
 	uint32_t half[2];
@@ -76,7 +76,7 @@ filter_make(uint64_t number, struct sock_filter code[FILTER_LEN])
 
 /* The program cannot change the filter after this. Returns 0 or -errno. */
 static int
-filter_set(int fd)
+answer_filter_set(int fd)
 {
 	struct sock_filter code[FILTER_LEN];
 	struct sock_fprog program = {.len = FILTER_LEN, .filter = code};
@@ -85,7 +85,7 @@ filter_set(int fd)
 
 	if (number == 0)
 		return -errno;
-	filter_make(number, code);
+	answer_filter_make(number, code);
 	return syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_ATTACH_FILTER, &program,
 		       sizeof(program)) == 0 &&
 			       syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_LOCK_FILTER,
@@ -107,7 +107,7 @@ netlink_socket_is(int fd)
 	is = getsockopt(fd, SOL_SOCKET, SO_GET_FILTER, code, &count) == 0 &&
 	     count == FILTER_LEN;
 	if (is) {
-		filter_make(__atomic_load_n(&secret, __ATOMIC_RELAXED), own);
+		answer_filter_make(__atomic_load_n(&secret, __ATOMIC_RELAXED), own);
 		is = memcmp(code, own, sizeof(own)) == 0;
 	}
 	errno = err;
@@ -131,7 +131,7 @@ netlink_socket_open(int type)
 
 	if (fd < 0)
 		return -errno;
-	rc = filter_set(fd);
+	rc = answer_filter_set(fd);
 	if (rc == 0 && netlink_socket_note(fd))
 		return fd;
 	close(fd);
