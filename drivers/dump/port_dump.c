@@ -270,11 +270,12 @@ EXPORT int
 rocade_port_dump(struct rocade_port *port, const struct rocade_port_dump_conf *given)
 {
 	struct rocade_port_dump_conf taken, *conf = &taken;
-	int err = conf_take(conf, sizeof(*conf), given, given->size,
-		SIZE_UP_TO(struct rocade_port_dump_conf, no_out),
-		"struct rocade_port_dump_conf");
-	int state;
+	int err, state;
 
+	if (given == NULL)
+		return rocade_fail(EINVAL, "no configuration of the dump given");
+	err = conf_take(CONF_KIND(struct rocade_port_dump_conf, no_out), conf, given,
+		given->size);
 	if (err != 0)
 		return err;
 	if (conf->file == NULL)

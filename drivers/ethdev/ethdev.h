@@ -18,7 +18,7 @@ struct ethdev_conf {
 	bool keep_promiscuous; /* leave it on at close: the process has no rights by then */
 	bool rx_interrupts;    /* if the PMD has them: wait_fd() returns descriptors */
 	struct rte_mempool *pool; /* of the program; NULL: the port has one of its own */
-	uint16_t
+	uint32_t
 		numa; /* 1 + NUMA node of that pool and of the queues; 0: that of the port */
 };
 

@@ -72,10 +72,10 @@ is_virtual(uint16_t port_id)
 
 int
 ethdev_publish(struct dev_conf *conf, const struct port *port, uint16_t port_id,
-	uint16_t numa, struct rocade_port **out)
+	uint32_t numa, struct rocade_port **out)
 {
-	struct alloc mem =
-		ethdev_alloc(numa != 0 ? numa - 1 : rte_eth_dev_socket_id(port_id));
+	struct alloc mem = ethdev_alloc(
+		numa != 0 ? (int)(numa - 1) : rte_eth_dev_socket_id(port_id));
 	struct dev *dev;
 	int err;
 

@@ -57,14 +57,14 @@ ethdev_pool_check(const struct ethdev_pool_need *need, struct rte_mempool *pool,
 
 int
 ethdev_socket_choose(
-	uint16_t port_id, uint16_t numa, int *socket, char *err, size_t err_size)
+	uint16_t port_id, uint32_t numa, int *socket, char *err, size_t err_size)
 {
 	*socket = rte_eth_dev_socket_id(port_id);
 	if (numa == 0)
 		return 0;
 	for (unsigned i = 0; i < rte_socket_count(); i++) {
-		if (rte_socket_id_by_idx(i) == numa - 1) {
-			*socket = numa - 1;
+		if ((uint32_t)rte_socket_id_by_idx(i) == numa - 1) {
+			*socket = (int)(numa - 1);
 			return 0;
 		}
 	}

@@ -23,6 +23,6 @@ int ethdev_pool_check(const struct ethdev_pool_need *need, struct rte_mempool *p
 /* Returns the socket of a NUMA node that the program has chosen (1 + its number), that of the port if it
  * is 0, or -EINVAL with its sentence in err. */
 int ethdev_socket_choose(
-	uint16_t port_id, uint16_t numa, int *socket, char *err, size_t err_size);
+	uint16_t port_id, uint32_t numa, int *socket, char *err, size_t err_size);
 
 #endif

@@ -10,6 +10,6 @@
  * node of its memory; 0: that of the port. Returns 0, or an errno value with its text for
  * rocade_error(); the port is closed then. */
 int ethdev_publish(struct dev_conf *conf, const struct port *port, uint16_t port_id,
-	uint16_t numa, struct rocade_port **out);
+	uint32_t numa, struct rocade_port **out);
 
 #endif

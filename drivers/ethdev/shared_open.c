@@ -16,9 +16,8 @@ shared_conf_read(const struct rocade_shared_conf *shared, struct rocade_shared_c
 {
 	if (shared == NULL)
 		return rocade_fail(EINVAL, "no configuration of the shared port given");
-	return conf_take(out, sizeof(*out), shared, shared->size,
-		SIZE_UP_TO(struct rocade_shared_conf, app_answers),
-		"struct rocade_shared_conf");
+	return conf_take(CONF_KIND(struct rocade_shared_conf, app_answers), out, shared,
+		shared->size);
 }
 
 /* The port's own MTU, unless conf has one. */

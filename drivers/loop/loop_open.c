@@ -73,25 +73,39 @@ loop_create(const struct rocade_port_conf conf[2], struct dev_conf dev[2],
 	return err == 0 ? 0 : rocade_fail(err, "no memory for a loop of %u frames", ring);
 }
 
+/* The array has the stride of the program: *second is its second element. */
+static int
+loop_sides_find(
+	const struct rocade_port_conf *first, const struct rocade_port_conf **second)
+{
+	int err;
+
+	if (first == NULL)
+		return rocade_fail(EINVAL, "no configuration given");
+	err = conf_size_check(port_conf_kind, first->size);
+	if (err != 0)
+		return err;
+	*second = (const void *)((const char *)first + first->size);
+	if ((*second)->size != first->size)
+		return rocade_fail(EINVAL, "size: %zu and %zu: both must be the same",
+			first->size, (*second)->size);
+	return 0;
+}
+
 EXPORT int
 rocade_open_loop(const struct rocade_port_conf conf[2], struct rocade_port *ports[2])
 {
-	const struct rocade_port_conf *side = conf;
+	const struct rocade_port_conf *second_conf = NULL;
 	struct rocade_port_conf read[2];
 	struct rocade_port *first, *second;
 	struct dev_conf dev[2];
 	struct port port[2];
-	int err = 0;
+	int err = loop_sides_find(conf, &second_conf);
 
-	/* The array has the stride of the program. */
-	for (int i = 0; i < 2 && err == 0; i++) {
-		err = port_conf_read(side, &read[i], &dev[i]);
-		if (err == 0)
-			side = (const void *)((const char *)conf + read[0].size);
-	}
-	if (err == 0 && read[0].size != read[1].size)
-		err = rocade_fail(EINVAL, "size: %zu and %zu: both must be the same",
-			read[0].size, read[1].size);
+	if (err == 0)
+		err = port_conf_read(conf, &read[0], &dev[0]);
+	if (err == 0)
+		err = port_conf_read(second_conf, &read[1], &dev[1]);
 	/* The threads of both ends may wait for a core. */
 	dev[0].cc.delay_unknown = dev[1].cc.delay_unknown = true;
 	if (err == 0)

@@ -27,6 +27,9 @@
 #include <infiniband/verbs.h>
 
 #ifdef __cplusplus
+/* A function may have the name of the structure that it fills: -Wshadow of g++ warns of that. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
 extern "C" {
 #endif
 
@@ -60,7 +63,8 @@ struct rocade_cc_conf {
 	uint32_t loss_permille;
 };
 /* Fills in cc from "off", or "swift", also with ",target=US", ",window=PACKETS" and ",loss=PERMILLE"
- * behind it. EINVAL: the text is another one; *cc is unchanged. */
+ * behind it. NULL: the default, "swift". EINVAL: the text is another one, or cc is NULL; *cc is
+ * unchanged. */
 int rocade_cc_parse_sized(const char *text, struct rocade_cc_conf *cc, size_t size);
 static inline int
 rocade_cc_parse(const char *text, struct rocade_cc_conf *cc)
@@ -117,14 +121,14 @@ struct rocade_port_conf {
 	 * QP that enters the error state because of a fault writes them to the log, as
 	 * warnings. The environment variable ROCADE_FLIGHT_RECORDER=1 does the same. */
 	bool flight_recorder;
-	/* 1 + the NUMA node of all memory of rocade_open_port(); 0: the node of the port. Choose the
-	 * node of the lcores that run the engines. */
-	uint16_t numa;
 	/* rocade_open_port(): where the port's frames come from, in both directions. Of
 	 * rte_pktmbuf_pool_create(), with room for the MTU and 18 bytes behind the headroom, and
 	 * for each engine as many buffers as an RX and a TX queue have descriptors, and 2048. It may
 	 * serve other ports, too, and must outlive this one. NULL: a pool of Rocade. */
 	struct rte_mempool *pool;
+	/* 1 + the NUMA node of all memory of rocade_open_port(); 0: the node of the port. Choose the
+	 * node of the lcores that run the engines. */
+	uint32_t numa;
 };
 
 /*
@@ -139,7 +143,7 @@ int rocade_open_port(const struct rocade_port_conf *conf, struct rocade_port **p
 
 /* Creates two devices connected by a link in memory, which carries complete frames within
  * this process; needs neither EAL nor root. EINVAL: a member of conf is wrong, or the two
- * differ in engines. EEXIST: a name is in use. ENOMEM. */
+ * differ in size or engines. EEXIST: a name is in use. ENOMEM. */
 int rocade_open_loop(const struct rocade_port_conf conf[2], struct rocade_port *ports[2]);
 
 /* Closes the port (an ethdev port is stopped and closed), removes the verbs device, and
@@ -254,8 +258,7 @@ rocade_port_stats(
 {
 	return rocade_port_stats_sized(port, engine, rows, n, sizeof(*rows));
 }
-/* As rocade_port_stats(), with the counters of a QP. Returns 0 if qp is not of a Rocade
- * device. */
+/* As rocade_port_stats(), with the counters of a QP; 0 if qp is not of a Rocade device. */
 unsigned rocade_qp_stats_sized(
 	struct ibv_qp *qp, struct rocade_stat *rows, unsigned n, size_t row_size);
 static inline unsigned
@@ -418,7 +421,8 @@ struct rocade_impair {
 	uint64_t seed;
 };
 /* Impair the frames received (rocade_port_impair()) or sent (rocade_port_impair_tx()) on
- * every queue of the port from now on. All rates 0: off. EINVAL: a rate exceeds 1000000.
+ * every queue of the port from now on. All rates 0: off. EINVAL: a rate exceeds 1000000, or impair
+ * is NULL.
  * ENOMEM. */
 int rocade_port_impair_sized(
 	struct rocade_port *port, const struct rocade_impair *impair, size_t size);
@@ -470,7 +474,8 @@ struct rocade_port_dump_conf {
 };
 /* Writes the frames that the port receives and sends from now on to a file, by a thread of its
  * own. Engines do not wait for it: frames that come too fast are lost for the file, and counted
- * there. EBUSY: the port's frames are being written. EINVAL; ENOMEM; errors of open(2). */
+ * there. EBUSY: the port's frames are being written. EINVAL: conf is NULL, or a member is wrong.
+ * ENOMEM; errors of open(2). */
 int rocade_port_dump(struct rocade_port *port, const struct rocade_port_dump_conf *conf);
 
 struct rocade_port_dump_stats {
@@ -489,6 +494,7 @@ rocade_port_dump_stop(struct rocade_port *port, struct rocade_port_dump_stats *s
 
 #ifdef __cplusplus
 }
+#pragma GCC diagnostic pop
 #endif
 
 #endif

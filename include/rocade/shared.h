@@ -41,6 +41,9 @@
 #include <rocade/rocade.h>
 
 #ifdef __cplusplus
+/* A function may have the name of the structure that it fills: -Wshadow of g++ warns of that. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
 extern "C" {
 #endif
 
@@ -126,6 +129,7 @@ rocade_shared_stats(struct rocade_engine *engine, struct rocade_shared_stats *st
 
 #ifdef __cplusplus
 }
+#pragma GCC diagnostic pop
 #endif
 
 #endif

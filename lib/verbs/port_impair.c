@@ -150,9 +150,11 @@ port_impair_sized(struct rocade_port *port, enum impair_lane lane,
 	const struct rocade_impair *impair, size_t size)
 {
 	struct rocade_impair taken;
-	int err = conf_take(&taken, sizeof(taken), impair, size,
-		SIZE_UP_TO(struct rocade_impair, seed), "struct rocade_impair");
+	int err;
 
+	if (impair == NULL)
+		return rocade_fail(EINVAL, "no struct rocade_impair given");
+	err = conf_take(CONF_KIND(struct rocade_impair, seed), &taken, impair, size);
 	return err != 0 ? err : port_impair(port, lane, &taken);
 }
 

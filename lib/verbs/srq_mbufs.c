@@ -16,9 +16,8 @@ mbufs_conf_read(const struct dev *dev, const struct rocade_srq_mbufs *given,
 
 	if (given == NULL)
 		return rocade_fail(EINVAL, "no configuration of the mbufs given");
-	err = conf_take(conf, sizeof(*conf), given, given->size,
-		SIZE_UP_TO(struct rocade_srq_mbufs, max_message),
-		"struct rocade_srq_mbufs");
+	err = conf_take(CONF_KIND(struct rocade_srq_mbufs, max_message), conf, given,
+		given->size);
 	if (err != 0)
 		return err;
 	if (conf->pool == NULL)

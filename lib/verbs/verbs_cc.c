@@ -4,6 +4,9 @@
 
 #include "verbs/verbs_port.h"
 
+static const struct conf_kind *const cc_kind =
+	CONF_KIND_WITHIN("cc: ", struct rocade_cc_conf, loss_permille);
+
 static int
 cc_range_check(const char *name, uint32_t value, uint32_t most)
 {
@@ -20,9 +23,7 @@ port_cc_read(const struct rocade_cc_conf *given, struct cc_conf *out)
 
 	if (given == NULL)
 		return 0;
-	err = conf_take(&cc, sizeof(cc), given, given->size,
-		SIZE_UP_TO(struct rocade_cc_conf, loss_permille),
-		"struct rocade_cc_conf");
+	err = conf_take(cc_kind, &cc, given, given->size);
 	if (err == 0 && cc.algorithm != ROCADE_CC_SWIFT && cc.algorithm != ROCADE_CC_OFF)
 		err = rocade_fail(EINVAL, "cc: algorithm: no congestion control %d",
 			(int)cc.algorithm);
@@ -44,11 +45,18 @@ port_cc_read(const struct rocade_cc_conf *given, struct cc_conf *out)
 EXPORT int
 rocade_cc_parse_sized(const char *text, struct rocade_cc_conf *cc, size_t size)
 {
-	struct cc_conf conf = {0};
+	struct cc_conf conf = {.on = true};
 	char why[160];
+	int err;
 
-	if (cc_text_read("congestion control", text != NULL ? text : "", &conf, why,
-		    sizeof(why)) != 0)
+	if (cc == NULL)
+		return rocade_fail(EINVAL, "no struct rocade_cc_conf given");
+	/* Otherwise the port that gets it would refuse it. */
+	err = conf_size_check(cc_kind, size);
+	if (err != 0)
+		return err;
+	if (text != NULL &&
+		cc_text_read("congestion control", text, &conf, why, sizeof(why)) != 0)
 		return rocade_fail(EINVAL, "%s", why);
 	out_give(cc, size,
 		&(struct rocade_cc_conf){.size = size,

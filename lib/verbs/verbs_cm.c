@@ -120,9 +120,8 @@ conn_param_read(const struct rocade_cm_param *param, size_t private_max,
 
 	memset(out, 0, sizeof(*out));
 	if (param != NULL)
-		rc = conf_take(out, sizeof(*out), param, param->size,
-			SIZE_UP_TO(struct rocade_cm_param, psn),
-			"struct rocade_cm_param");
+		rc = conf_take(
+			CONF_KIND(struct rocade_cm_param, psn), out, param, param->size);
 	if (rc == 0)
 		rc = cm_private_check(out->private_len, private_max);
 	if (rc != 0)

@@ -22,9 +22,8 @@ ud_param_read(const struct rocade_cm_ud_param *param, size_t private_max,
 
 	memset(out, 0, sizeof(*out));
 	if (param != NULL)
-		rc = conf_take(out, sizeof(*out), param, param->size,
-			SIZE_UP_TO(struct rocade_cm_ud_param, sgid_index),
-			"struct rocade_cm_ud_param");
+		rc = conf_take(CONF_KIND(struct rocade_cm_ud_param, sgid_index), out,
+			param, param->size);
 
 	return rc == 0 ? cm_private_check(out->private_len, private_max) : rc;
 }

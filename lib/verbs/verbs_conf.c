@@ -106,6 +106,8 @@ conf_ranges_check(const struct rocade_port_conf *conf)
 	return 0;
 }
 
+const struct conf_kind *const port_conf_kind = CONF_KIND(struct rocade_port_conf, numa);
+
 int
 port_conf_read(const struct rocade_port_conf *given, struct rocade_port_conf *out_conf,
 	struct dev_conf *out)
@@ -117,8 +119,7 @@ port_conf_read(const struct rocade_port_conf *given, struct rocade_port_conf *ou
 
 	if (given == NULL)
 		return rocade_fail(EINVAL, "no configuration given");
-	err = conf_take(conf, sizeof(*conf), given, given->size,
-		SIZE_UP_TO(struct rocade_port_conf, numa), "struct rocade_port_conf");
+	err = conf_take(port_conf_kind, conf, given, given->size);
 	if (err == 0)
 		err = conf_ranges_check(conf);
 	if (err == 0)

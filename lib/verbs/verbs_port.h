@@ -66,19 +66,36 @@ struct rocade_port {
 int port_conf_read(const struct rocade_port_conf *conf, struct rocade_port_conf *out_conf,
 	struct dev_conf *out);
 
+/* A structure that programs pass in, and that may grow. */
+struct conf_kind {
+	const char *type;   /* its name in texts */
+	const char *within; /* what stands before the name of a member in texts, or "" */
+	size_t known;       /* sizeof() in this release */
+	size_t least;       /* and in the first one */
+};
+
 /* The sizeof() of a structure whose last member is this one. */
 #define SIZE_UP_TO(type, member)                                                         \
 	RTE_ALIGN_CEIL(                                                                  \
 		offsetof(type, member) + sizeof(((type *)NULL)->member), _Alignof(type))
+/* last: the last member that the structure has in the first release. */
+#define CONF_KIND_WITHIN(prefix, structure, last)                                        \
+	(&(const struct conf_kind){.type = #structure,                                   \
+		.within = (prefix),                                                      \
+		.known = sizeof(structure),                                              \
+		.least = SIZE_UP_TO(structure, last)})
+#define CONF_KIND(structure, last) CONF_KIND_WITHIN("", structure, last)
 
+/* Checks that a program can have such a structure of this size: EINVAL with its text if not. */
+int conf_size_check(const struct conf_kind *kind, size_t size);
 /*
  * Copies a structure of the program, which has so many bytes of it, to one of this release
  * (docs/embedding.md, "API and ABI"). Members that a program of an earlier release does not have are 0.
- * least: the size in the first release. A later program is accepted if it sets no member that is
- * unknown here. Returns 0, or EINVAL with its text. type: the name in the text.
+ * A later program is accepted if it sets no member that is unknown here. Returns 0, or EINVAL with its
+ * text.
  */
-int conf_take(void *out, size_t known, const void *conf, size_t size, size_t least,
-	const char *type);
+int conf_take(const struct conf_kind *kind, void *out, const void *conf, size_t size);
+extern const struct conf_kind *const port_conf_kind;
 
 /* Converts the congestion control of a port; NULL: *out stays. Returns 0 or EINVAL with its text. */
 int port_cc_read(const struct rocade_cc_conf *given, struct cc_conf *out);

@@ -2,6 +2,7 @@
 /* Structures of a program that was built with the headers of another release: shorter or longer than
  * those of this library. */
 #include <errno.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -9,7 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rocade/cm.h>
+#include <rocade/mbuf.h>
+#include <rocade/shared.h>
+
 #include "case.h"
+#include "verbs/verbs_port.h"
 #include "verbs_pair.h"
 
 #define UNTOUCHED 0xA5
@@ -252,7 +258,8 @@ static int
 loop_open_with(size_t size, uint8_t last, struct rocade_port *ports[2])
 {
 	static const char *const addresses[2] = {"192.0.2.1/24", "192.0.2.2/24"};
-	uint8_t *bytes = calloc(2, size); /* no byte more: ASan finds what reads on */
+	/* no byte more: ASan finds what reads on */
+	uint8_t *bytes = calloc(2, size < sizeof(size) ? sizeof(size) : size);
 	int rc;
 
 	assert_non_null(bytes);
@@ -263,34 +270,200 @@ loop_open_with(size_t size, uint8_t last, struct rocade_port *ports[2])
 		memcpy(bytes + i * size, &conf,
 			size < sizeof(conf) ? size : sizeof(conf));
 	}
-	bytes[2 * size - 1] = last;
+	if (last != 0)
+		bytes[2 * size - 1] = last;
 	rc = rocade_open_loop((const struct rocade_port_conf *)bytes, ports);
 	free(bytes);
 	return rc;
 }
 
-/* A configuration that ends in front of the member that was added last, and one that has more. Two of them
- * have the stride of the program. */
+/* The sizes that are accepted. Two configurations have the stride of the program. */
 TEST(port_configuration_of_another_release)
 {
-	const size_t earlier = offsetof(struct rocade_port_conf, pool);
-	const size_t sizes[] = {
-		earlier, sizeof(struct rocade_port_conf) + sizeof(size_t)};
+	const size_t now = sizeof(struct rocade_port_conf);
+	const size_t accepted[] = {now, now + sizeof(size_t), now + 4096};
+	const size_t refused[] = {0, sizeof(size_t), now - sizeof(size_t), now - 1,
+		now + 4, now + 4096 + sizeof(size_t), 65536};
 	struct rocade_port *ports[2];
+	char why[64];
 
-	assert_true(earlier < sizeof(struct rocade_port_conf));
-	for (unsigned i = 0; i < 2; i++) {
-		assert_int_equal(loop_open_with(sizes[i], 0, ports), 0);
+	for (unsigned i = 0; i < RTE_DIM(accepted); i++) {
+		assert_int_equal(loop_open_with(accepted[i], 0, ports), 0);
 		assert_int_equal(rocade_close_port(ports[0]), 0);
 		assert_int_equal(rocade_close_port(ports[1]), 0);
 	}
-	/* Refused: a member that the library does not know, and sizes that no release had. */
-	assert_int_equal(loop_open_with(sizes[1], 1, ports), EINVAL);
+	for (unsigned i = 0; i < RTE_DIM(refused); i++) {
+		assert_int_equal(loop_open_with(refused[i], 0, ports), EINVAL);
+		snprintf(why, sizeof(why), "size: %zu is not sizeof", refused[i]);
+		assert_ptr_equal(strstr(rocade_error(), why), rocade_error());
+	}
+	/* A member that the library does not know. */
+	assert_int_equal(loop_open_with(accepted[1], 1, ports), EINVAL);
 	assert_non_null(strstr(rocade_error(), "a member behind those"));
-	assert_int_equal(loop_open_with(earlier + 4, 0, ports), EINVAL);
-	assert_int_equal(
-		loop_open_with(offsetof(struct rocade_port_conf, paths) & ~7ul, 0, ports),
-		EINVAL);
-	assert_int_equal(loop_open_with(65536, 0, ports), EINVAL);
-	assert_non_null(strstr(rocade_error(), "size: 65536 is not sizeof"));
 }
+
+/* Nothing behind the program's array is read if the sides have different sizes. */
+TEST(sides_of_different_sizes)
+{
+	for (unsigned longer = 0; longer < 2; longer++) {
+		struct rocade_port_conf *conf = calloc(2, sizeof(*conf));
+		struct rocade_port *ports[2];
+
+		assert_non_null(conf);
+		for (unsigned i = 0; i < 2; i++)
+			conf[i] = (struct rocade_port_conf){
+				.size = sizeof(*conf) + (i == longer) * sizeof(size_t),
+				.addresses = i == 0 ? "192.0.2.1/24" : "192.0.2.2/24"};
+		assert_int_equal(rocade_open_loop(conf, ports), EINVAL);
+		assert_non_null(strstr(rocade_error(), "both must be the same"));
+		free(conf);
+	}
+}
+
+static char conf_text[128]; /* of conf_take.c, which is built into this program */
+
+int
+rocade_fail(int err, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(conf_text, sizeof(conf_text), fmt, args);
+	va_end(args);
+	return err;
+}
+
+/* Members that a program of an earlier release does not have are 0. */
+TEST(a_structure_of_an_earlier_release)
+{
+	struct grown {
+		size_t size;
+		uint32_t first;
+		uint64_t second, third;
+	} out;
+	const struct conf_kind kind = {.type = "struct grown",
+		.within = "of: ",
+		.known = sizeof(out),
+		.least = SIZE_UP_TO(struct grown, first)};
+	const uint64_t given[] = {1, 2, 3, 4};
+
+	for (unsigned members = 2; members <= 4; members++) {
+		memset(&out, UNTOUCHED, sizeof(out));
+		assert_int_equal(
+			conf_take(&kind, &out, given, members * sizeof(given[0])), 0);
+		assert_int_equal(out.first, 2);
+		assert_int_equal(out.second, members > 2 ? 3 : 0);
+		assert_int_equal(out.third, members > 3 ? 4 : 0);
+	}
+	assert_int_equal(conf_take(&kind, &out, given, 8), EINVAL);
+	assert_string_equal(
+		conf_text, "of: size: 8 is not sizeof(struct grown), which is 32");
+}
+
+/* A structure that a port would refuse is not made of a text. */
+TEST(congestion_control_of_another_release)
+{
+	struct {
+		struct rocade_cc_conf cc;
+		uint64_t more;
+	} later;
+	struct rocade_cc_conf untouched;
+
+	memset(&untouched, UNTOUCHED, sizeof(untouched));
+	for (size_t size = 0; size < sizeof(later.cc); size++) {
+		memset(&later, UNTOUCHED, sizeof(later));
+		assert_int_equal(
+			rocade_cc_parse_sized("swift,target=50", &later.cc, size),
+			EINVAL);
+		assert_non_null(strstr(rocade_error(), "cc: size: "));
+		assert_memory_equal(&later.cc, &untouched, sizeof(untouched));
+	}
+	assert_int_equal(
+		rocade_cc_parse_sized("swift,target=50", &later.cc, sizeof(later)), 0);
+	assert_int_equal(later.cc.size, sizeof(later));
+	assert_int_equal(later.cc.target_us, 50);
+	assert_int_equal(later.more, 0);
+	assert_int_equal(rocade_cc_parse("swift", NULL), EINVAL);
+	assert_non_null(strstr(rocade_error(), "no struct rocade_cc_conf given"));
+}
+
+TEST_WITH(no_structure_is_refused, setup, teardown)
+{
+	assert_int_equal(rocade_port_impair(pair.a.port, NULL), EINVAL);
+	assert_string_equal(rocade_error(), "no struct rocade_impair given");
+	assert_int_equal(rocade_port_impair_tx(pair.a.port, NULL), EINVAL);
+	assert_int_equal(rocade_port_dump(pair.a.port, NULL), EINVAL);
+	assert_string_equal(rocade_error(), "no configuration of the dump given");
+}
+
+#if defined(__has_builtin) && __has_builtin(__builtin_clear_padding)
+struct layout {
+	const char *type;
+	size_t size, padding; /* in a release; bytes of padding at its end then */
+	size_t size_now;
+	uint8_t used[512]; /* 0: padding now */
+};
+
+static struct layout
+layout_of(const char *type, size_t size, size_t padding, const void *used, size_t now)
+{
+	struct layout row = {
+		.type = type, .size = size, .padding = padding, .size_now = now};
+
+	assert_true(now <= sizeof(row.used));
+	memcpy(row.used, used, now);
+	return row;
+}
+
+#define LAYOUT(name, bytes, padded)                                                      \
+	({                                                                               \
+		struct name all;                                                         \
+		memset(&all, 0xFF, sizeof(all));                                         \
+		__builtin_clear_padding(&all);                                           \
+		layout_of(#name, bytes, padded, &all, sizeof(all));                      \
+	})
+
+/*
+ * A program may leave the padding of its structures as it is, so no later member may lie there. A
+ * structure that gets members gets a row behind the one that it has, once that was in a release.
+ */
+TEST(no_member_lies_in_the_padding_of_a_release)
+{
+	const struct layout rows[] = {
+		LAYOUT(rocade_cc_conf, 24, 0),
+		LAYOUT(rocade_port_conf, 104, 4),
+		LAYOUT(rocade_stat, 24, 0),
+		LAYOUT(rocade_qp_info, 64, 0),
+		LAYOUT(rocade_srq_info, 32, 7),
+		LAYOUT(rocade_cq_info, 12, 3),
+		LAYOUT(rocade_neigh, 40, 0),
+		LAYOUT(rocade_peer, 104, 0),
+		LAYOUT(rocade_impair, 24, 0),
+		LAYOUT(rocade_impair_stats, 32, 0),
+		LAYOUT(rocade_port_dump_conf, 32, 2),
+		LAYOUT(rocade_port_dump_stats, 16, 0),
+		LAYOUT(rocade_shared_conf, 48, 7),
+		LAYOUT(rocade_shared_stats, 32, 4),
+		LAYOUT(rocade_srq_mbufs, 24, 4),
+		LAYOUT(rocade_cm_param, 40, 4),
+		LAYOUT(rocade_cm_ud_param, 32, 7),
+		LAYOUT(rocade_cm_event, 80, 4),
+	};
+
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		const struct layout *row = &rows[i];
+		bool last = i + 1 == RTE_DIM(rows) || strcmp(row->type, row[1].type) != 0;
+		size_t padding = 0;
+
+		while (padding < row->size && row->used[row->size - 1 - padding] == 0)
+			padding++;
+		if (last ? row->size_now != row->size : row->size_now < row->size)
+			fail_msg("struct %s: %zu bytes, its row has %zu", row->type,
+				row->size_now, row->size);
+		if (padding != row->padding)
+			fail_msg("struct %s: of %zu bytes the last %zu are padding, not "
+				 "%zu",
+				row->type, row->size, padding, row->padding);
+	}
+}
+#endif

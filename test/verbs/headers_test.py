@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compiles each installed header by itself, as C and as C++, with the warnings that programs turn on,
+and the C of docs/embedding.md. Each structure that may grow is in the table of sized_test.c."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Werror", "-fsyntax-only"]
+# It is a part of struct rocade_peer, and does not grow.
+PART = {"rocade_peer_window"}
+# What the parts of programs in docs/embedding.md take from the rest of these programs.
+AROUND = """
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <rte_ethdev.h>
+#include <rte_lcore.h>
+#include <rte_mbuf.h>
+#include <rte_power_pmd_mgmt.h>
+#include <rocade/cm.h>
+#include <rocade/mbuf.h>
+#include <rocade/shared.h>
+void forward(struct rte_mbuf **frames, uint16_t n);
+void part(struct rocade_port *port, struct rocade_engine *engine, struct rte_mbuf **frames, uint16_t n,
+	struct ibv_context *context, struct rocade_cm *cm, struct rocade_cm_listener *listener,
+	struct ibv_qp *qp, union ibv_gid peer, void *mine, struct rocade_cm_id *id,
+	struct rocade_cm_event event, int fd, int epoll_fd, struct epoll_event *events,
+	struct ibv_cq *cq, struct ibv_pd *pd, struct ibv_srq *srq, struct ibv_srq_init_attr attr,
+	struct rte_mempool *pool, struct rte_mbuf *m, struct ibv_recv_wr *bad, uint16_t port_id, uint16_t queue);
+void part(struct rocade_port *port, struct rocade_engine *engine, struct rte_mbuf **frames, uint16_t n,
+	struct ibv_context *context, struct rocade_cm *cm, struct rocade_cm_listener *listener,
+	struct ibv_qp *qp, union ibv_gid peer, void *mine, struct rocade_cm_id *id,
+	struct rocade_cm_event event, int fd, int epoll_fd, struct epoll_event *events,
+	struct ibv_cq *cq, struct ibv_pd *pd, struct ibv_srq *srq, struct ibv_srq_init_attr attr,
+	struct rte_mempool *pool, struct rte_mbuf *m, struct ibv_recv_wr *bad, uint16_t port_id, uint16_t queue)
+{
+%s
+}
+"""
+PARTLY = ["-Wno-unused-variable", "-Wno-unused-parameter", "-Wno-unused-but-set-parameter",
+          "-Wno-shadow", "-Wno-switch", "-Wno-deprecated-declarations"]
+
+
+def compiled(command, text, language):
+    """Returns what the compiler says; '' if it accepts the text."""
+    done = subprocess.run(command + ["-x", language, "-"], input=text, text=True, capture_output=True,
+                          check=False)
+    return done.stderr if done.returncode != 0 else ""
+
+
+def headers(root):
+    with open(os.path.join(root, "include/meson.build"), encoding="utf-8") as file:
+        return re.findall(r"'(rocade/\w+\.h)'", file.read())
+
+
+def not_in_table(root):
+    """Returns the structures that programs know and the table of layouts lacks."""
+    structs = set()
+    for name in headers(root):
+        with open(os.path.join(root, "include", name), encoding="utf-8") as file:
+            structs |= set(re.findall(r"^struct (\w+) \{", file.read(), re.M))
+    with open(os.path.join(root, "test/verbs/sized_test.c"), encoding="utf-8") as file:
+        table = set(re.findall(r"LAYOUT\((rocade_\w+),", file.read()))
+    return sorted(structs - PART - table)
+
+
+def parts(text):
+    """Returns the blocks of C: (line, text, whole program)."""
+    for block in re.finditer(r"^```c\n(.*?)^```$", text, re.M | re.S):
+        code = block.group(1)
+        yield text.count("\n", 0, block.start()) + 1, code, code.startswith("#include")
+
+
+def as_program(code):
+    """The dots of a part stand for more of it, and what begins with a case is of a switch."""
+    code = re.sub(r"^\s*\.\.\.$", "", code, flags=re.M)
+    first = re.search(r"^\tcase ", code, re.M)
+    if first and "switch" not in code:
+        code = code[:first.start()] + "switch (event.type) {\n" + code[first.start():] + "; default: break; }"
+    return AROUND % code
+
+
+def document(command, root):
+    with open(os.path.join(root, "docs/embedding.md"), encoding="utf-8") as file:
+        for line, code, whole in parts(file.read()):
+            text = code if whole else as_program(code)
+            yield line, compiled(command + ([] if whole else PARTLY), text, "c")
+
+
+def selftest(command):
+    """The check finds what it is for."""
+    return all([compiled(command, "int f(void)\n{\n\tputs(\"\");\n}\n", "c"),
+                not compiled(command, "int main(void)\n{\n\treturn 0;\n}\n", "c"),
+                [whole for _, _, whole in parts("```c\n#include <a.h>\n```\n\n```c\nf();\n```\n")] == [True, False]])
+
+
+def main():
+    root, cc = sys.argv[1], sys.argv[2:]
+    flags = subprocess.run(["pkg-config", "--cflags", "libdpdk"], text=True, capture_output=True,
+                           check=True).stdout.replace("-I", "-isystem").split()
+    include = ["-I", os.path.join(root, "include")]
+    command = cc + WARNINGS + include
+    cases = [("the check finds errors", "" if selftest(command) else "it does not"),
+             ("the table of layouts has each structure", " ".join(not_in_table(root)))]
+    for name in headers(root):
+        text = "#include <%s>\n" % name
+        cases.append((name + " is C", compiled(command, text, "c")))
+        for plus in ("g++", "clang++"):
+            if shutil.which(plus):
+                cases.append(("%s is C++ for %s" % (name, plus),
+                              compiled([plus] + WARNINGS + include, text, "c++")))
+    for line, wrong in document(command + flags, root):
+        cases.append(("docs/embedding.md:%d" % line, wrong))
+    print("1..%d" % len(cases))
+    for number, (name, wrong) in enumerate(cases, 1):
+        print("%s %d - %s" % ("not ok" if wrong else "ok", number, name))
+        for line in wrong.splitlines():
+            print("# " + line)
+
+
+if __name__ == "__main__":
+    main()
