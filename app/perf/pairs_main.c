@@ -18,15 +18,16 @@
 #include <common/options.h>
 
 #include "pairs_control.h"
+#include "pass_spans.h"
 
 #define PROGRAM "rocade-pairs"
 #define RESOLVE_S 10
 #define STALL_S 10
-#define SPANS_US 256 /* longer ones count as this */
+#define CLOCK_PASSES 16 /* passes between two reads of the clock */
 
 struct conf {
 	uint64_t pairs, posters, share, crossed, loop, seconds, warmup_ms, control,
-		control_rate;
+		control_rate, passes;
 	const char *json;
 };
 
@@ -36,10 +37,10 @@ struct lane {
 	bool (*pass)(struct pair *pair, bool post);
 	uint64_t begin_tsc, end_tsc; /* of the window, the same for all lanes */
 	uint64_t from;               /* pair->received when the window began */
-	uint64_t last_tsc, longest;  /* of a pass in the window */
+	uint64_t last_tsc;           /* the last read of the clock */
 	uint64_t messages;
 	double seconds;
-	uint64_t spans[SPANS_US]; /* how many took so many microseconds */
+	struct pass_spans spans; /* --passes: in the window */
 } __attribute__((aligned(PAIR_LINE)));
 
 static const char *const share_names[] = {"nothing", "srq", "cq", NULL};
@@ -97,6 +98,12 @@ static const struct option_row option_rows[] = {
 		.min = 0,
 		.max = 10000000,
 		.text = "how many times a second; 0: as many as possible (0)"},
+	{.kind = OPTION_FLAG,
+		.name = "passes",
+		OPTION_MEMBER(struct conf, passes),
+		.max = 1,
+		.text = "read the clock after each pass, not after each 16th, and write how "
+			"long passes take to the --json file; rates are lower"},
 	{.kind = OPTION_FLAG,
 		.name = "loop",
 		OPTION_MEMBER(struct conf, loop),
@@ -229,13 +236,6 @@ engines_run(void *arg)
 	return 0;
 }
 
-static void
-lane_span_add(struct lane *lane, uint64_t span, uint64_t us_tsc)
-{
-	lane->longest = RTE_MAX(lane->longest, span);
-	lane->spans[RTE_MIN(span / us_tsc, SPANS_US - 1u)]++;
-}
-
 /* Runs the pair until every lane's window has ended: the others must not be measured alone. */
 static int
 lane_run(void *arg)
@@ -243,14 +243,19 @@ lane_run(void *arg)
 	struct lane *lane = arg;
 	struct pair *pair = lane->pair;
 	uint64_t stall_tsc = lane->end_tsc + STALL_S * rte_get_tsc_hz(), from_tsc = 0,
-		 now, us_tsc = rte_get_tsc_hz() / 1000000;
+		 now;
+	const unsigned clock_passes = conf.passes != 0 ? 1 : CLOCK_PASSES;
+	unsigned left = clock_passes;
 
 	for (;;) {
 		if (unlikely(!lane->pass(pair, true)))
 			lane_fail(lane, pair->failed);
+		if (likely(--left != 0))
+			continue;
+		left = clock_passes;
 		now = rte_rdtsc();
-		if (from_tsc != 0 && lane->seconds == 0)
-			lane_span_add(lane, now - lane->last_tsc, us_tsc);
+		if (conf.passes != 0 && from_tsc != 0 && lane->seconds == 0)
+			pass_spans_add(&lane->spans, now - lane->last_tsc);
 		lane->last_tsc = now;
 		if (from_tsc == 0 && now >= lane->begin_tsc) {
 			from_tsc = now;
@@ -292,11 +297,13 @@ lanes_run(void)
 	uint64_t hz = rte_get_tsc_hz(), begin = rte_rdtsc() + conf.warmup_ms * hz / 1000;
 	unsigned n = 0, lcore;
 
-	for (unsigned i = 0; i < lanes_count(); i++)
+	for (unsigned i = 0; i < lanes_count(); i++) {
 		lanes[i] = (struct lane){.pair = &pairs.pair[i],
 			.pass = conf.posters != 0 ? pair_work : pair_pass,
 			.begin_tsc = begin,
 			.end_tsc = begin + conf.seconds * hz};
+		pass_spans_init(&lanes[i].spans, hz);
+	}
 	control = (struct pairs_control_run){.pairs = &pairs,
 		.what = (enum pairs_control)conf.control,
 		.rate = conf.control_rate,
@@ -329,32 +336,30 @@ pairs_counter(const char *name)
 	return sum;
 }
 
-/* The longest time that a pass of a lane has taken. */
-static double
-longest_us(void)
+static json_t *
+pass_us_json(const struct pass_spans *all, unsigned of_100000)
 {
-	uint64_t longest = 0;
+	double us;
 
-	for (unsigned i = 0; i < lanes_count(); i++)
-		longest = RTE_MAX(longest, lanes[i].longest);
-	return (double)longest * 1e6 / (double)rte_get_tsc_hz();
+	if (pass_spans_quantile(all, of_100000, rte_get_tsc_hz(), &us))
+		return json_real(us);
+	return json_sprintf("more than %d", PASS_SPANS_US);
 }
 
-/* Of 100,000 passes so many took at most this long, in microseconds. */
-static unsigned
-span_us(unsigned of_100000)
+static void
+passes_json(json_t *object)
 {
-	uint64_t sum[SPANS_US] = {0}, all = 0, below = 0;
-	unsigned us = 0;
+	struct pass_spans all;
 
-	for (unsigned i = 0; i < lanes_count() * SPANS_US; i++) {
-		sum[i % SPANS_US] += lanes[i / SPANS_US].spans[i % SPANS_US];
-		all += lanes[i / SPANS_US].spans[i % SPANS_US];
-	}
-	do
-		below += sum[us++];
-	while (us < SPANS_US && below * 100000 < all * of_100000);
-	return us;
+	pass_spans_init(&all, rte_get_tsc_hz());
+	for (unsigned i = 0; i < lanes_count(); i++)
+		pass_spans_merge(&all, &lanes[i].spans);
+	json_object_set_new(
+		object, "passes", json_integer((json_int_t)pass_spans_count(&all)));
+	json_object_set_new(object, "longest_pass_us",
+		json_real((double)all.longest * 1e6 / (double)rte_get_tsc_hz()));
+	json_object_set_new(object, "pass_us_p999", pass_us_json(&all, 99900));
+	json_object_set_new(object, "pass_us_p9999", pass_us_json(&all, 99990));
 }
 
 static json_t *
@@ -372,9 +377,8 @@ pairs_json(double rate)
 	json_object_set_new(object, "control", json_string(control_names[conf.control]));
 	json_object_set_new(
 		object, "control_rounds", json_integer((json_int_t)control.rounds));
-	json_object_set_new(object, "longest_pass_us", json_real(longest_us()));
-	json_object_set_new(object, "pass_us_p999", json_integer(span_us(99900)));
-	json_object_set_new(object, "pass_us_p9999", json_integer(span_us(99990)));
+	if (conf.passes != 0)
+		passes_json(object);
 	json_object_set_new(object, "size", json_integer(64));
 	json_object_set_new(object, "messages_per_s", json_real(rate));
 	json_object_set_new(object, "messages_per_s_of_pair", each);
@@ -399,10 +403,10 @@ pairs_print(void)
 	object = pairs_json(rate);
 	if (conf.json == NULL || strcmp(conf.json, "-") != 0)
 		printf("%" PRIu64 " pairs, %" PRIu64
-		       " posters, sharing %s%s: %.3f Mmsg/s; longest pass: "
-		       "%.1f us; control calls: %s, %" PRIu64 " rounds\n",
+		       " posters, sharing %s%s: %.3f Mmsg/s; control calls: %s, "
+		       "%" PRIu64 " rounds\n",
 			conf.pairs, conf.posters, share_names[conf.share],
-			conf.crossed ? ", crossed" : "", rate / 1e6, longest_us(),
+			conf.crossed ? ", crossed" : "", rate / 1e6,
 			control_names[conf.control], control.rounds);
 	else
 		rc = json_dumpf(object, stdout, JSON_INDENT(2)) != 0 || puts("") < 0;

@@ -84,6 +84,17 @@ def two_engines():
     return got and got["engines"] == 2
 
 
+def spans_fit(got, options):
+    """Whether the times of the passes fit to each other and to the rate. A pass takes at most 64 messages,
+    and the window is a second or longer."""
+    if "passes" not in options:
+        return not any("pass" in name for name in got)
+    longest = got["longest_pass_us"]
+    times = [longest if us == "more than 256" and longest > 256 else us
+             for us in (got["pass_us_p999"], got["pass_us_p9999"])]
+    return 0 < times[0] <= times[1] <= longest and got["passes"] * 64 >= got["messages_per_s"]
+
+
 def pairs(engines=2, **options):
     """The numbers of pairs of engines; None if a pair has moved nothing, or not the right
     packets were handed to another engine."""
@@ -94,7 +105,7 @@ def pairs(engines=2, **options):
         return None
     # Crossed, all messages and acknowledgements; ARP stays where it is.
     least, most = (0.9, 1) if "crossed" in options else (0, 0)
-    if (0 < got["pass_us_p999"] <= got["pass_us_p9999"] <= 256 and min(got["messages_per_s_of_pair"]) > 0 and
+    if (spans_fit(got, options) and min(got["messages_per_s_of_pair"]) > 0 and
             least <= got["rx_handoff"] / got["rx_packets"] <= most and
             got["messages_per_s"] == sum(got["messages_per_s_of_pair"])):
         return got
@@ -124,6 +135,7 @@ def main():
     case("rocade-pairs measures pairs of engines that share nothing", pairs())
     case("rocade-pairs measures pairs of engines with one SRQ", pairs(share="srq"))
     case("rocade-pairs measures pairs of engines with one CQ", pairs(share="cq"))
+    case("rocade-pairs measures how long passes take", pairs(passes=True))
     case("rocade-pairs measures a thread that posts beside an lcore that runs the engines",
          pairs(engines=1, share="srq", posters=1))
     case("rocade-pairs measures packets that are handed to another engine", pairs(crossed=True))
