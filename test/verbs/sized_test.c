@@ -424,8 +424,9 @@ layout_of(const char *type, size_t size, size_t padding, const void *used, size_
 	})
 
 /*
- * A program may leave the padding of its structures as it is, so no later member may lie there. A
- * structure that gets members gets a row behind the one that it has, once that was in a release.
+ * A program may leave the padding of its structures as it is, so no later member may lie there. And
+ * later members have no padding, because an earlier library takes it for members that it does not know.
+ * A structure that gets members gets a row behind the one that it has, once that was in a release.
  */
 TEST(no_member_lies_in_the_padding_of_a_release)
 {
@@ -464,6 +465,12 @@ TEST(no_member_lies_in_the_padding_of_a_release)
 			fail_msg("struct %s: of %zu bytes the last %zu are padding, not "
 				 "%zu",
 				row->type, row->size, padding, row->padding);
+		for (size_t at = row->size; at < row->size_now; at++) {
+			if (row->used[at] == 0)
+				fail_msg("struct %s: padding at %zu, behind members of a "
+					 "later release",
+					row->type, at);
+		}
 	}
 }
 #endif
