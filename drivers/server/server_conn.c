@@ -314,17 +314,29 @@ client_reject(struct rocade_daemon *d)
 	spare_fd_open(d);
 }
 
+/* Returns whether the user may have more of this kind while others hold less. */
+static bool
+others_hold(const struct account *account, enum account_kind kind)
+{
+	return account->held[kind] < accounts_most(account->all, kind);
+}
+
 /* Returns 0, or the errno value and why the user gets no further connection. */
 static int
 conn_charge(struct account *account, const char **why)
 {
-	*why = "too many connections of this user (see max-clients)";
-	if (!account_take(account, ACCOUNT_connections, 1))
+	if (!account_take(account, ACCOUNT_connections, 1)) {
+		*why = others_hold(account, ACCOUNT_connections)
+			       ? "other users hold the other connections (see max-clients)"
+			       : "too many connections of this user (see max-clients)";
 		return ENOSPC;
+	}
 	if (account_take(account, ACCOUNT_descriptors, FDS_PER_CONN))
 		return 0;
 	account_give(account, ACCOUNT_connections, 1);
-	*why = "too many file descriptors for this user";
+	*why = others_hold(account, ACCOUNT_descriptors)
+		       ? "other users hold the other file descriptors"
+		       : "too many file descriptors for this user";
 	return EMFILE;
 }
 

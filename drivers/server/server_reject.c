@@ -33,6 +33,18 @@ reject_limit(const struct account *account)
 		.most = accounts_most(account->all, kind)};
 }
 
+/* Returns whether the user may be told of one more refused connection. */
+static bool
+told_take(struct account *account)
+{
+	uint64_t now = clock_now();
+
+	if (account == NULL || rate_ready_ns(&account->told) > now)
+		return false;
+	rate_take(&account->told, now);
+	return true;
+}
+
 void
 reject_conn(struct rocade_daemon *d, int fd, const struct ucred *who,
 	struct account *account, int error, const char *why)
@@ -42,7 +54,8 @@ reject_conn(struct rocade_daemon *d, int fd, const struct ucred *who,
 		.error = error,
 		.refusal = reject_limit(account)};
 
-	(void)send(fd, &told, SW_REFUSED_LEN, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (told_take(account))
+		(void)send(fd, &told, SW_REFUSED_LEN, MSG_NOSIGNAL | MSG_DONTWAIT);
 	reject_log(d, who, why);
 	passed_fds_close(&d->passed, account, fd);
 	if (account != NULL)

@@ -144,7 +144,8 @@ unused_free(struct accounts *all, uint64_t now)
 
 	for (account = TAILQ_FIRST(&all->users); account != NULL; account = next) {
 		next = TAILQ_NEXT(account, link);
-		if (account->holders == 0 && account->control_ns <= now)
+		if (account->holders == 0 && account->control_ns <= now &&
+			account->told.full_ns <= now)
 			account_free(account);
 	}
 }
@@ -167,6 +168,7 @@ account_open(struct accounts *all, uint32_t uid, uint64_t now)
 	account->all = all;
 	account->uid = uid;
 	account->holders = 1;
+	rate_init(&account->told, ACCOUNT_TOLD_NS, ACCOUNT_TOLD_BURST);
 	TAILQ_INIT(&account->parked);
 	TAILQ_INSERT_TAIL(&all->users, account, link);
 	return account;

@@ -12,10 +12,14 @@
 
 #include <sys/queue.h>
 
-#include "base/common.h"
+#include "base/rate.h"
 
 #define ACCOUNT_USERS 8  /* users for whom a part is reserved */
 #define ACCOUNT_PARTS 16 /* such a part is this fraction of everything */
+
+/* How many of a user's refused connections are told why: so many at once, and one in this time. */
+#define ACCOUNT_TOLD_BURST 64
+#define ACCOUNT_TOLD_NS (10 * NS_PER_SEC)
 
 enum account_kind {
 #define ACCOUNT(name, text) ACCOUNT_##name,
@@ -52,6 +56,7 @@ struct account {
 	uint64_t control_total_ns;
 	uint64_t control_round; /* in which the user had a turn, 0: none yet */
 	uint64_t requests;
+	struct rate told; /* refused connections that were told why. The caller takes */
 	/* The user's waiters until then, the longest first, and the place among users who have
 	 * waiters. The caller fills them in. */
 	TAILQ_HEAD(, account_waiter) parked;
@@ -91,8 +96,8 @@ const struct account *accounts_from(const struct accounts *all, uint32_t from);
 void accounts_fini(struct accounts *all);
 
 /* Returns the user's account; NULL without memory. It lives until every holder has closed
- * it and control_ns is over: then a later call, for any user, frees it. Otherwise a user
- * could clear its bucket by connecting anew. */
+ * it, control_ns is over and `told` is full: then a later call, for any user, frees it. Otherwise
+ * a user could clear its buckets by connecting anew. */
 struct account *account_open(struct accounts *all, uint32_t uid, uint64_t now);
 /* One more holder. */
 void account_hold(struct account *account);

@@ -61,6 +61,13 @@ TEST(account_outlives_its_holders_until_its_bucket_is_full)
 	account_close(again);
 	again = account_open(&all, 7, 5000);
 	assert_int_equal(again->control_ns, 0);
+	rate_take(&again->told, 5000);
+	account_close(again);
+	again = account_open(&all, 7, 5000 + ACCOUNT_TOLD_NS - 1);
+	assert_int_equal(again->told.full_ns, 5000 + ACCOUNT_TOLD_NS);
+	account_close(again);
+	again = account_open(&all, 7, 5000 + ACCOUNT_TOLD_NS);
+	assert_int_equal(again->told.full_ns, 0);
 	account_close(again);
 	accounts_fini(&all);
 }

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 
 #include "server_fixture.h"
+#include "base/base_log.h"
 #include "cm/cm_core.h"
 #include "ucm/abi.h"
 
@@ -64,14 +65,27 @@ TEST(places_are_reserved)
 	account_fixture_close(&f);
 }
 
+static char last_warning[256];
+
+static void
+warning_note(void *arg, enum log_level level, const char *line)
+{
+	(void)arg;
+	if (level == LOG_LEVEL_WARN)
+		snprintf(last_warning, sizeof(last_warning), "%s", line);
+}
+
 TEST(connections_are_reserved)
 {
 	struct account_fixture f;
 	int fds[7];
 
 	account_fixture_open(&f, ACCOUNT_connections);
+	log_set_sink(warning_note, NULL);
 	for (unsigned i = 0; i < 7; i++)
 		fds[i] = client_connect(&f.b);
+	log_set_sink(NULL, NULL);
+	assert_non_null(strstr(last_warning, ": other users hold the other connections"));
 	assert_int_equal(f.b.d->conn_count, reserved(&f, ACCOUNT_connections));
 	for (unsigned i = 0; i < 7; i++)
 		close(fds[i]);

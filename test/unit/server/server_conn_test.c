@@ -212,6 +212,41 @@ TEST(connections_of_a_user_are_limited)
 	fixture_close(&b);
 }
 
+/* Returns how many of n connections beyond the limit are told why. */
+static unsigned
+told_of(struct server_fixture *b, unsigned n)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct sw_reply told;
+		int fd = client_connect(b);
+
+		count += recv(fd, &told, sizeof(told), MSG_DONTWAIT) == SW_REFUSED_LEN;
+		close(fd);
+	}
+	return count;
+}
+
+TEST(refusals_are_told_a_limited_number_of_times)
+{
+	struct account *account;
+	struct server_fixture b;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	accounts_limit(&b.d->accounts, ACCOUNT_connections, 0, false);
+	assert_int_equal(told_of(&b, 1), 1);
+	account = TAILQ_FIRST(&b.d->accounts.users);
+	assert_non_null(account);
+	account_hold(account);
+	rate_init(&account->told, 3600 * NS_PER_SEC, ACCOUNT_TOLD_BURST);
+	assert_int_equal(told_of(&b, ACCOUNT_TOLD_BURST + 50), ACCOUNT_TOLD_BURST);
+	account->told.full_ns -= 3600 * NS_PER_SEC;
+	assert_int_equal(told_of(&b, 3), 1);
+	account_close(account);
+	fixture_close(&b);
+}
+
 TEST(version_mismatch_reports_our_version)
 {
 	struct sw_request req = {.magic = SW_PROTO_MAGIC,
