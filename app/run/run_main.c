@@ -135,7 +135,7 @@ device_find(const struct conf *s, char name[ROCADE_NAME_MAX])
 		fprintf(stderr, PROGRAM
 			": a daemon reads all that its clients send; --daemon-uid "
 			"UID accepts that of a user whom you trust\n");
-	else if (err != 0)
+	else if (err == ENOENT || err == ECONNREFUSED)
 		fprintf(stderr,
 			PROGRAM ": `rocaded --local &` starts a daemon, --start-local "
 				"one for this program only;\n" PROGRAM

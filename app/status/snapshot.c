@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
 #include <stdlib.h>
 
 #include <rocade/status.h>
@@ -32,7 +33,8 @@ snapshot_fetch(const char *socket)
 	char *text;
 	size_t i;
 
-	if (rocade_status(socket, &text) != 0)
+	errno = rocade_status(socket, &text);
+	if (errno != 0)
 		return NULL;
 	all = json_loads(text, 0, NULL);
 	free(text);

@@ -10,7 +10,7 @@
  *
  * {"socket", "device", "clients": [...], "port" (if there is one), "rdma_cm", "departed"}
  *
- * Returns NULL on failure, with the reason in rocade_error(). */
+ * Returns NULL on failure, with the reason in rocade_error() and errno. */
 json_t *snapshot_fetch(const char *socket);
 
 /* Adds "rates" to each client: per second packets and bytes, through the daemon and by pairs, and

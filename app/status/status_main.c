@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rocade-status: what a daemon and its clients are doing. */
+#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -84,11 +85,14 @@ static const struct options options = {.program = PROGRAM,
 static int
 no_daemon_report(void)
 {
-	fprintf(stderr,
-		PROGRAM ": %s\n" PROGRAM
+	bool none = errno == ENOENT || errno == ECONNREFUSED;
+
+	fprintf(stderr, PROGRAM ": %s\n", rocade_error());
+	if (none)
+		fputs(PROGRAM
 			": `rocaded --local` starts a daemon; --socket or $ROCADE_SOCKET "
 			"selects its socket\n",
-		rocade_error());
+			stderr);
 	return EXIT_RUN;
 }
 

@@ -62,14 +62,24 @@ limit_set(int fd, unsigned ms)
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
 }
 
+/* What session_error_text() reads, before anything can fail. */
+static void
+session_init(struct session *s)
+{
+	s->fd = -1;
+	s->daemon_uid = 0;
+	s->daemon_version = SW_PROTO_VERSION;
+	s->timed_out = false;
+	s->refused = 0;
+	s->refusal = (struct sw_refusal){.kind = 0};
+	s->wait_ms = REPLY_TIMEOUT_MS;
+}
+
 void
 session_adopt(struct session *s, int fd)
 {
 	limit_set(fd, REPLY_TIMEOUT_MS);
-	s->daemon_version = SW_PROTO_VERSION;
-	s->timed_out = false;
-	s->refused = 0;
-	s->wait_ms = REPLY_TIMEOUT_MS;
+	session_init(s);
 	pthread_mutex_init(&s->lock, NULL);
 	s->fd = fd;
 }
@@ -87,6 +97,7 @@ session_open_within(struct session *s, const char *path, unsigned ms)
 	int rc = sw_socket_path(path, true, &addr);
 	int fd;
 
+	session_init(s);
 	if (rc != 0)
 		return rc;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -108,9 +119,11 @@ refusal_remedy(uint32_t kind)
 	switch (kind - 1) {
 	case ACCOUNT_connections:
 	case ACCOUNT_clients:
-		return "; to raise it: rocaded --max-clients";
+		return "; to raise it: rocaded --max-clients, or max-clients in its "
+		       "configuration file";
 	case ACCOUNT_memory_kib:
-		return "; to raise it: rocaded --max-clients, or a smaller --client-ring";
+		return "; to raise it: rocaded --max-clients, or a smaller --client-ring "
+		       "(max-clients, client-ring in its configuration file)";
 	case ACCOUNT_descriptors:
 		return "; to raise it: more open files for the daemon (ulimit -n)";
 	default:

@@ -32,7 +32,7 @@ missing_device_log(const struct session *session, int rc)
 }
 
 /* Looks for the daemon, and adds its device to the list or removes it. */
-static void
+static int
 shm_discover(void)
 {
 	struct sw_device device;
@@ -43,12 +43,15 @@ shm_discover(void)
 		rc = session_device(&session, &device);
 		session_close(&session);
 	}
+	if (rc == -ENODEV && session.timed_out)
+		rc = -ETIMEDOUT;
 	missing_device_log(&session, rc);
 	if (rc == 0)
 		device_source_offer(device.name, shm_device_guid(&device),
 			(int)sw_device_index(device.index, process_forks()));
 	else
 		device_source_withdraw();
+	return rc;
 }
 
 static void

@@ -98,7 +98,7 @@ ibv_get_device_list(int *num_devices)
 {
 	struct ibv_device **real = NULL;
 	bool host_devices = !is_off(OFF_HOST_DEVICES);
-	int real_count = 0;
+	int real_count = 0, err, rc;
 
 	if (forward_depth > 0 || forward_caller(__builtin_return_address(0)))
 		return forward(NULL, ibv_get_device_list, num_devices);
@@ -106,11 +106,14 @@ ibv_get_device_list(int *num_devices)
 		rdmacm_missing_warn();
 	if (host_devices)
 		real = forward(NULL, ibv_get_device_list, &real_count);
-	device_source_refresh();
+	err = errno;
+	rc = device_source_refresh();
 	if (device_count() == 0 && real == NULL && host_devices) {
 		if (num_devices != NULL)
 			*num_devices = 0;
-		return NULL; /* errno is that of the real library */
+		/* Of the daemon that is there, or of the real library. */
+		return null_errno(rc == 0 || rc == -ENOENT || rc == -ECONNREFUSED ? err
+										  : -rc);
 	}
 	return list_merge(real, real != NULL ? (unsigned)real_count : 0, num_devices);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A device that is listed before its port is open: that of the daemon. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,14 +21,14 @@ device_source_set(const struct device_source *from)
 	source = from;
 }
 
-void
+int
 device_source_refresh(void)
 {
 	int state = no_cancel_begin();
+	int rc = source != NULL ? source->refresh() : -ENOENT;
 
-	if (source != NULL)
-		source->refresh();
 	no_cancel_end(state);
+	return rc;
 }
 
 bool

@@ -9,8 +9,8 @@
 /* The first context opens the port, and closing the last one closes it. */
 struct device_source {
 	/* Finds out whether the device exists, and reports that with device_source_offer() or
-	 * device_source_withdraw(). */
-	void (*refresh)(void);
+	 * device_source_withdraw(). Returns 0, or -errno that says why there is none. */
+	int (*refresh)(void);
 	/* Finds out the state of the device; the counters only if they are wanted. Returns 0 or -errno. */
 	int (*facts)(bool counters, struct device_facts *out);
 	/* Returns 0 or an errno value, ENODEV if the device does not exist now. port_wrap() makes the
@@ -43,7 +43,9 @@ void devices_fork_done(bool child);
 
 /* ---- For device.c ---- */
 
-void device_source_refresh(void);
+/* Returns 0, or -errno that says why there is no device: -ENOENT or -ECONNREFUSED if nothing that
+ * could have one is there. */
+int device_source_refresh(void);
 /* Returns the number of devices of the source: 0 or 1. */
 unsigned device_source_count(void);
 /* Stores the device, if there is one, and returns that number. */

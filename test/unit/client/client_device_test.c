@@ -4,6 +4,8 @@
 #include "client_cm_fixture.h"
 
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 /* The index of the device that an ID at an address of this machine, and at this port, has. */
 static uint32_t
@@ -164,5 +166,32 @@ TEST(few_descriptors_are_emfile)
 	fixture_open(&f);
 	daemon_begin(&f, NULL);
 	check_in_child(&f, few_descriptors_check, NULL);
+	fixture_close(&f);
+}
+
+/* Without a device of the host, too, a program learns why the daemon's is missing. */
+TEST(list_fails_with_the_errno_of_the_refusal)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	struct client_fixture f;
+	struct ibv_device **list;
+	int fds[3], n = -1;
+
+	fixture_open(&f);
+	daemon_begin(&f, &(struct rocade_daemon_conf){.max_clients = 1});
+	strcpy(at.sun_path, f.path);
+	for (unsigned i = 0; i < 3; i++) {
+		fds[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+		assert_int_equal(connect(fds[i], (struct sockaddr *)&at, sizeof(at)), 0);
+	}
+	errno = 0;
+	list = ibv_get_device_list(&n);
+	/* Where the host has devices, they are listed. */
+	assert_true(list != NULL || (errno == ENOSPC && n == 0));
+	if (list != NULL)
+		ibv_free_device_list(list);
+	for (unsigned i = 0; i < 3; i++)
+		close(fds[i]);
+	daemon_end(&f);
 	fixture_close(&f);
 }

@@ -97,7 +97,7 @@ TEST(refused_connection_says_for_which_limit)
 		assert_string_equal(text,
 			"the daemon at /run/a refuses this process: limit of connections to the "
 			"daemon: user 1001 has 48 of at most 48; to raise it: rocaded "
-			"--max-clients");
+			"--max-clients, or max-clients in its configuration file");
 		session_close(&s);
 	}
 	told.error = EMFILE;
@@ -120,6 +120,25 @@ TEST(refused_connection_says_for_which_limit)
 			"the daemon at /run/a refuses this process: Cannot allocate memory");
 		session_close(&s);
 	}
+}
+
+/* What the memory held before does not become a refusal. */
+TEST(failed_open_has_no_refusal)
+{
+	struct rlimit before, none;
+	char text[SESSION_TEXT];
+	struct session s;
+
+	memset(&s, EMFILE, sizeof(s));
+	s.refused = EMFILE;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(session_open(&s, "/run/a"), -EMFILE);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	session_error_text(&s, "/run/a", -EMFILE, text, sizeof(text));
+	assert_string_equal(text, "no daemon answers at /run/a: Too many open files");
 }
 
 TEST(invalid_reply_closes_the_session)
