@@ -126,11 +126,20 @@ target_of(const char *root, const char *path, size_t end, char *target, size_t s
 	return target;
 }
 
+/* librdmacm compares the number of the node with that in the kernel's files, if the kernel has RDMA-CM. */
+static bool
+kernel_has_node(const char *tidy)
+{
+	return strcmp(tidy, CHANNEL_PATH) == 0 &&
+	       faccessat(AT_FDCWD, CHANNEL_PATH, F_OK, 0) == 0;
+}
+
 /* Without a tree the node of RDMA-CM is there all the same. */
 static const char *
 node_serve(const char *path, const char *tidy, struct path_buf *buf)
 {
-	return strcmp(tidy, CHANNEL_PATH) == 0 && served_by.channel()
+	return strcmp(tidy, CHANNEL_PATH) == 0 && served_by.channel() &&
+			       !kernel_has_node(tidy)
 		       ? strcpy(buf->text, "/dev/null")
 		       : path;
 }
@@ -163,7 +172,7 @@ absolute_serve(const char *path, struct path_buf *buf)
 		return path;
 	if (target[0] != '/')
 		return buf->text;
-	if (strcmp(target, "/dev/null") != 0)
+	if (strcmp(target, "/dev/null") != 0 || kernel_has_node(tidy))
 		return path;
 	snprintf(buf->text, sizeof(buf->text), "%s%s", target, tidy + end);
 	return buf->text;

@@ -10,6 +10,7 @@
 #include "preload/fd_stat.h"
 #include "preload/preload_channel.h"
 #include "preload/served.h"
+#include "preload/sysfs_session.h"
 
 /* A descriptor that is a channel. close() is not intercepted: device and inode tell
  * whether the descriptor still refers to the channel. There is no lock, because a signal
@@ -56,14 +57,20 @@ channel_find(int fd)
 	return same ? c : NULL;
 }
 
-/* If the kernel has this device too, librdmacm expects its device number. */
+/* If the kernel has this device too, librdmacm expects its device number. Else it is that of the file by which
+ * the path is served. */
 dev_t
 channel_device(void)
 {
 	struct stat st;
 	int err = errno;
-	bool there = fstatat(AT_FDCWD, CHANNEL_PATH, &st, 0) == 0 && S_ISCHR(st.st_mode);
+	bool there;
 
+	sysfs_depth++;
+	there = (fstatat(AT_FDCWD, CHANNEL_PATH, &st, 0) == 0 ||
+			fstatat(AT_FDCWD, "/dev/null", &st, 0) == 0) &&
+		S_ISCHR(st.st_mode);
+	sysfs_depth--;
 	errno = err;
 	return there ? st.st_rdev : 0;
 }

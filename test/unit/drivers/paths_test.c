@@ -372,13 +372,14 @@ TEST(the_node_of_rdma_cm_is_there_without_the_tree)
 {
 	static const char *const names[] = {"/dev/infiniband/rdma_cm",
 		"/dev//infiniband/./rdma_cm", "/dev/infiniband/../infiniband/rdma_cm"};
+	bool of_kernel = access(names[0], F_OK) == 0;
 	struct path_buf buf;
 
 	for (unsigned i = 0; i < 4; i++) {
 		is_turned_off = i / 2;
 		ended = i % 2;
 		for (unsigned k = 0; k < RTE_DIM(names); k++) {
-			bool there = !is_turned_off || !ended;
+			bool there = (!is_turned_off || !ended) && !of_kernel;
 
 			assert_string_equal(path_serve(names[k], &buf),
 				there ? "/dev/null" : names[k]);

@@ -11,7 +11,10 @@
 #include "case.h"
 #include "preload/preload_channel.h"
 #include "preload/served.h"
+#include "preload/sysfs_session.h"
 #include "ucm/backend.h"
+
+__thread unsigned sysfs_depth;
 
 /* The server: its last command, and its answer. */
 static struct {

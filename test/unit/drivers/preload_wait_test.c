@@ -17,6 +17,8 @@
 
 #include "await.h"
 
+__thread unsigned sysfs_depth;
+
 static struct {
 	pthread_mutex_t lock;
 	int far;           /* its end of the channel */

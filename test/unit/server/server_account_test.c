@@ -68,7 +68,7 @@ TEST(places_are_reserved)
 static char last_warning[256];
 
 static void
-warning_note(void *arg, enum log_level level, const char *line)
+warning_note(enum log_level level, const char *line, void *arg)
 {
 	(void)arg;
 	if (level == LOG_LEVEL_WARN)
