@@ -42,6 +42,9 @@ __thread unsigned sysfs_depth;
 /* Never freed: other threads may use the path of an earlier one. */
 static struct sysfs_session *current;
 
+/* The current one after session_leave(), for threads that go on until the process ends. */
+static struct sysfs_session left;
+
 static struct sysfs_session *
 session_current(void)
 {
@@ -240,12 +243,24 @@ root_release(const struct sysfs_session *s)
 		close(s->fd);
 }
 
+/* The process has no lock on the tree any more. */
+static void
+root_remove(const struct sysfs_session *s)
+{
+	if (s->is_own)
+		sysfs_tree_withdraw(AT_FDCWD, s->root);
+	else
+		sysfs_sweep_one(AT_FDCWD, s->root);
+}
+
 const char *
 sysfs_session_root(void)
 {
 	struct sysfs_session *s = session_current(), *before = s;
 	int state;
 
+	if (s == &left)
+		return NULL;
 	if (s != NULL && is_usable(s)) {
 		devices_update(s);
 		return s->root;
@@ -262,10 +277,12 @@ sysfs_session_root(void)
 			root_release(before);
 		return s->root;
 	}
-	/* Another thread has done so. */
+	/* Another thread has done so, or the process ends. */
 	close(s->fd);
+	if (before == &left)
+		root_remove(s);
 	free(s);
-	return before->root;
+	return before != &left ? before->root : NULL;
 }
 
 void
@@ -275,7 +292,7 @@ sysfs_session_refresh(const char *path)
 	struct device_facts facts;
 	struct sysfs_live live;
 
-	if (s == NULL || !sysfs_live_find(path, &live))
+	if (s == NULL || s == &left || !sysfs_live_find(path, &live))
 		return;
 	for (unsigned i = 0; served_by.facts(i, sysfs_live_counts(&live), &facts); i++) {
 		if (strcmp(facts.name, live.device) == 0) {
@@ -287,22 +304,33 @@ sysfs_session_refresh(const char *path)
 	(void)sysfs_live_write_down(s->fd, &live);
 }
 
+/* Other threads may still use the number, so it does not become that of another file. Returns false if the
+ * lock stays. */
+static bool
+lock_leave(const struct sysfs_session *s)
+{
+	int none = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	bool done = none >= 0 && syscall(SYS_dup3, none, s->fd, O_CLOEXEC) >= 0;
+
+	if (none >= 0)
+		close(none);
+	return done;
+}
+
 /* The tree goes with the program that it is of, or with the last one after the daemon. */
 static __attribute__((destructor)) void
 session_leave(void)
 {
-	const struct sysfs_session *s = session_current();
+	/* Other threads may look for the tree, and make one that stays. */
+	const struct sysfs_session *s =
+		__atomic_exchange_n(&current, &left, __ATOMIC_ACQUIRE);
 	struct stat st;
 
 	/* A child of fork() has the parent's descriptor, and with it the parent's lock. */
 	if (s == NULL || s->pid != getpid() || fstat(s->fd, &st) != 0 || !is_same(s, &st))
 		return;
 	sysfs_depth++;
-	if (s->is_own) {
-		sysfs_tree_withdraw(AT_FDCWD, s->root);
-	} else {
-		close(s->fd);
-		sysfs_sweep_one(AT_FDCWD, s->root);
-	}
+	if (lock_leave(s))
+		root_remove(s);
 	sysfs_depth--;
 }
