@@ -154,6 +154,20 @@ terminals_keep(void)
 			"newinstance,ptmxmode=0666,mode=0620");
 }
 
+/* Notes a covered directory of /sys. Returns false if there are too many. */
+static bool
+sysfs_note(const char *directory)
+{
+	if (strncmp(directory, "/sys/", 5) != 0)
+		return true;
+	if (of_sysfs_count == SYSFS_MOUNTS) {
+		errno = ENOSPC;
+		return false;
+	}
+	strcpy(of_sysfs[of_sysfs_count++], directory);
+	return true;
+}
+
 /* Covers each directory in which one of the tree's paths has to be made: neither the kernel's own files
  * nor those of the machine change. *covered: the last one. */
 static bool
@@ -170,12 +184,10 @@ directories_cover(const char **covered)
 		/* Two roots may be in one directory; a path that is there now is in it. */
 		if (strcmp(directory, before) == 0)
 			continue;
-		if (!directory_cover(directory))
+		if (!sysfs_note(directory) || !directory_cover(directory))
 			return false;
 		if (strcmp(directory, "/dev") == 0)
 			terminals_keep();
-		else if (of_sysfs_count < SYSFS_MOUNTS)
-			strcpy(of_sysfs[of_sysfs_count++], directory);
 		strcpy(before, directory);
 	}
 	return true;
@@ -237,8 +249,13 @@ mount_program_enter(void)
 {
 	if (root_fd < 0)
 		return 0;
-	if (unshare(CLONE_NEWNS) != 0)
-		return failed("make the program's namespace", "");
+	if (unshare(CLONE_NEWNS) != 0) {
+		fprintf(stderr,
+			PROGRAM ": --mount: the files are not read-only for the program: "
+				"a second mount namespace is refused: %s\n",
+			strerror(errno));
+		return 0;
+	}
 	for (unsigned i = 0; i < of_sysfs_count; i++) {
 		if (mount(NULL, of_sysfs[i], NULL,
 			    MS_REMOUNT | MS_BIND | MS_RDONLY | mount_flags(), NULL) != 0)

@@ -70,6 +70,35 @@ def files_are_read_only():
     read_only("a user", as_group_member())
 
 
+ONE_NAMESPACE = 'echo 1 >/proc/sys/user/max_mnt_namespaces && exec "$@"'
+
+
+def one_namespace():
+    """The limit is that of a user namespace of the test's."""
+    with Daemon("--socket-mode", "666", folder=folder()) as daemon:
+        done = user_run(daemon, "cat", CLASS + "/node_type", prefix=[
+            "unshare", "--user", "--map-root-user", "sh", "-c", ONE_NAMESPACE, "sh"])
+        case("without a second namespace the program runs, and one line says what is missing",
+             done.stdout == "1: CA\n" and done.stderr.count("\n") == 1 and
+             "not read-only" in done.stderr, done.stdout + done.stderr)
+
+
+OTHER_DEV = """
+mount -t tmpfs tmpfs /mnt && mkdir /mnt/infiniband /mnt/shm
+for node in null zero random urandom; do touch /mnt/$node && mount --bind /dev/$node /mnt/$node; done
+mount --rbind /mnt /dev && exec "$@"
+"""
+
+
+def nodes_beside_the_kernels():
+    """Where /dev/infiniband is there, it is covered, and stays one in which files can be made."""
+    with Daemon() as daemon:
+        done = user_run(daemon, "sh", "-c", "touch /dev/infiniband/made && ls /dev/infiniband",
+                        prefix=["unshare", "--mount", "sh", "-c", OTHER_DEV, "sh"])
+        case("/dev/infiniband is not read-only", not done.stderr and
+             {"made", "rocade0", "uverbs0"} <= set(done.stdout.split()), done.stdout + done.stderr)
+
+
 def of_root():
     with Daemon() as daemon:
         before = mounts()
@@ -239,7 +268,8 @@ def refused():
         process.run(["umount", "-l", jail])
 
 
-GROUPS = {f.__name__: f for f in (of_root, of_a_user, files_are_read_only, kept_current, beside_the_kernel,
+GROUPS = {f.__name__: f for f in (of_root, of_a_user, files_are_read_only, one_namespace,
+                                  nodes_beside_the_kernels, kept_current, beside_the_kernel,
                                   node_exporter, terminals, refused)}
 
 if __name__ == "__main__":
