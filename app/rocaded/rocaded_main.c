@@ -301,6 +301,8 @@ main(int argc, char **argv)
 	char err[ERR_MAX];
 	int code;
 
+	/* RLIMIT_FSIZE: a call fails with EFBIG, and does not end the daemon. */
+	signal(SIGXFSZ, SIG_IGN);
 	if (separator < argc && separator != 0) {
 		c.eal_argc = separator;
 		c.argc = argc - separator;

@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "cm/cm_core.h"
 #include "server/server_conf.h"
+#include "server/server_conn.h"
 #include "server/server_impair.h"
 #include "server/server_rdmacm.h"
 #include "server/server_pair.h"
@@ -198,15 +199,24 @@ limits_of(const struct rocade_daemon_conf *conf, uint32_t mtu)
 			.buf_size = RTE_ALIGN_CEIL(mtu + L2_MAX, (uint32_t)LINE_SIZE)}};
 }
 
-/* Returns how many descriptors the limit of the process leaves for clients. */
-static uint32_t
-descriptors_for_clients(void)
+/* Finds out how many descriptors the limit of the process leaves for clients. Returns 0, or an errno value
+ * with an error if these are too few for one. */
+static int
+descriptors_for_clients(uint32_t *left)
 {
+	const uint32_t least = OWN_DESCRIPTORS + FDS_PER_CONN + SHARE_FDS;
 	struct rlimit limit;
 
+	*left = INT32_MAX;
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT32_MAX)
-		return INT32_MAX;
-	return (uint32_t)(limit.rlim_cur - RTE_MIN(limit.rlim_cur, OWN_DESCRIPTORS));
+		return 0;
+	if (limit.rlim_cur < least)
+		return rocade_fail(EMFILE,
+			"a daemon needs %u file descriptors to serve one client, and may have "
+			"%u (RLIMIT_NOFILE, ulimit -n)",
+			least, (unsigned)limit.rlim_cur);
+	*left = (uint32_t)limit.rlim_cur - OWN_DESCRIPTORS;
+	return 0;
 }
 
 int
@@ -224,6 +234,8 @@ switch_create(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 
 	if (err == 0 && off_check(why, sizeof(why)) != 0)
 		err = rocade_fail(EINVAL, "%s", why);
+	if (err == 0)
+		err = descriptors_for_clients(&d->descriptors);
 	if (err == 0 && random_key_draw(&random) != 0)
 		err = rocade_fail(EIO, "no random numbers: getrandom() failed");
 	if (err != 0)
@@ -253,7 +265,6 @@ switch_create(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 		SW_DEVICE_INDEX | ((uint32_t)random_once(&random, RANDOM_DEVICE_INDEX) &
 					  SW_DEVICE_INDEX_BITS);
 	d->sleep_us = conf->sleep_us;
-	d->descriptors = descriptors_for_clients();
 	err = -sw_create(&sw, share_wake, &d->sw);
 	if (err == 0)
 		d->sw->pair_ops = &server_pair_ops;

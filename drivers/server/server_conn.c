@@ -24,7 +24,6 @@
 #include "switch/sw_client.h"
 
 #define UNREAD_BYTES (2 * (int)sizeof(struct sw_data_reply)) /* of replies */
-#define FDS_PER_CONN 2 /* its socket, and the pidfd of its process */
 
 static int
 client_charge(struct conn *conn)
@@ -45,6 +44,19 @@ client_charge(struct conn *conn)
 	return 0;
 }
 
+/* No limit of the daemon's, but one of its process or of the machine. */
+static void
+attach_failure_log(const struct conn *conn, int rc)
+{
+	const struct ucred who = {.pid = conn->pid, .uid = conn->uid};
+	char why[96];
+
+	snprintf(why, sizeof(why), "cannot make the memory to share with it: %s%s",
+		strerror(-rc),
+		rc == -EFBIG ? " (the daemon's limit RLIMIT_FSIZE, ulimit -f)" : "");
+	reject_log(conn->daemon, &who, why);
+}
+
 /* fds: the client's descriptors. */
 static int
 client_attach(struct conn *conn, int fds[SW_ATTACH_FDS])
@@ -59,8 +71,10 @@ client_attach(struct conn *conn, int fds[SW_ATTACH_FDS])
 	if (rc != 0)
 		return rc;
 	rc = share_create(conn, fds);
-	if (rc != 0)
+	if (rc != 0) {
+		attach_failure_log(conn, rc);
 		account_give(conn->account, ACCOUNT_clients, 1);
+	}
 	return rc;
 }
 

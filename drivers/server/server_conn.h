@@ -5,6 +5,8 @@
 
 #include "server/server.h"
 
+#define FDS_PER_CONN 2 /* its socket, and the pidfd of its process */
+
 /* The listening socket is readable: accepts a connection. Returns the account of the
  * user who has connected, to which the time is charged, or NULL. If the connection was
  * refused, the account is valid only until the next account_open(). */

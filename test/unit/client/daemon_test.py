@@ -247,6 +247,24 @@ def limits():
                      "starts a daemon" not in done.stderr, done)
 
 
+def limits_of_process():
+    """A limit of the daemon's process is told, and ends no daemon that can serve."""
+    with Daemon("--local") as daemon:
+        done = daemon.run("prlimit", "--nofile=69:69", *daemon.command)
+        case("rocaded with too few descriptors says so and does not start",
+             done.returncode == 1 and done.stderr.count("\n") == 1 and
+             "needs 70 file descriptors to serve one client, and may have 69" in done.stderr, done)
+        daemon.command = ["prlimit", "--nofile=70:70", "--fsize=100000", *daemon.command]
+        daemon.start()
+        done = daemon.run(FLOW, "idle")
+        case("a client whose memory the daemon cannot make is told why", done.returncode != 0 and
+             "refuses this process: File too large" in done.stderr, done)
+        line = daemon.said("client rejected")
+        case("the daemon's log says why", "File too large (the daemon's limit RLIMIT_FSIZE" in line, line)
+        case("the daemon goes on", daemon.run(STATUS).returncode == 0)
+        case("and ends with 0", daemon.end() == 0)
+
+
 class Stranger:
     """A false daemon of user 65534 at the socket of a Daemon; it hangs up on each client."""
 
@@ -430,4 +448,4 @@ def telemetry():
 
 
 if __name__ == "__main__":
-    sys.exit(run(reload, other_user, modes, status, limits, strangers, launch, telemetry))
+    sys.exit(run(reload, other_user, modes, status, limits, limits_of_process, strangers, launch, telemetry))
