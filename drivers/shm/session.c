@@ -16,6 +16,18 @@
 
 /* a daemon that does not answer for this long counts as dead */
 #define REPLY_TIMEOUT_MS 10000
+/* of the next connections of a process to which it has not answered: a program asks for each path anew */
+#define LATE_TIMEOUT_MS 1000
+
+/* The last request that was waited for as long as that got no reply. */
+static bool is_late;
+
+static void
+late_note(const struct session *s)
+{
+	if (s->wait_ms >= REPLY_TIMEOUT_MS)
+		__atomic_store_n(&is_late, true, __ATOMIC_RELAXED);
+}
 
 bool
 session_uid_accepted(uid_t uid, uid_t own, const char *told)
@@ -87,7 +99,9 @@ session_adopt(struct session *s, int fd)
 int
 session_open(struct session *s, const char *path)
 {
-	return session_open_within(s, path, REPLY_TIMEOUT_MS);
+	return session_open_within(s, path,
+		__atomic_load_n(&is_late, __ATOMIC_RELAXED) ? LATE_TIMEOUT_MS
+							    : REPLY_TIMEOUT_MS);
 }
 
 int
@@ -107,6 +121,8 @@ session_open_within(struct session *s, const char *path, unsigned ms)
 	s->wait_ms = ms;
 	limit_set(fd, ms); /* that of a send is that of connect(2), too */
 	rc = daemon_connect(fd, &addr, &s->daemon_uid);
+	if (rc == -ETIMEDOUT)
+		late_note(s);
 	if (rc != 0)
 		session_close(s);
 	return rc;
@@ -229,10 +245,12 @@ refusal_read(struct session *s)
 int
 session_lost(struct session *s)
 {
-	if (errno == EAGAIN)
+	if (errno == EAGAIN) {
 		__atomic_store_n(&s->timed_out, true, __ATOMIC_RELAXED);
-	else if (s->fd >= 0)
+		late_note(s);
+	} else if (s->fd >= 0) {
 		return refusal_read(s);
+	}
 	return -ENODEV;
 }
 
@@ -272,6 +290,7 @@ fds_close(int *fds, unsigned fd_count)
 static int
 head_check(struct session *s, ssize_t len, uint32_t magic, uint32_t version)
 {
+	__atomic_store_n(&is_late, false, __ATOMIC_RELAXED);
 	if (len < (ssize_t)(2 * sizeof(uint32_t)) || magic != SW_PROTO_MAGIC)
 		return -ENODEV;
 	s->daemon_version = version;

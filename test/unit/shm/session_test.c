@@ -324,6 +324,44 @@ listen_as(uid_t uid, const char *path)
 	return fd;
 }
 
+/* Programs look for several files of a device, and wait for a stopped daemon each time. */
+TEST(late_daemon_is_not_waited_for_as_long_again)
+{
+	const struct timeval soon = {.tv_usec = 1000};
+	struct sw_request req = {.type = SW_DEVICE_INFO};
+	char dir[] = "/tmp/rocade-test-XXXXXX", path[64];
+	struct sw_reply out = reply_valid(), in;
+	struct session s, pair;
+	int end = session_pair(&pair), fd;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/socket", dir);
+	fd = listen_as(geteuid(), path);
+	assert_int_equal(session_open(&s, path), 0);
+	assert_int_equal(s.wait_ms, 10000);
+	session_close(&s);
+	assert_int_equal(
+		setsockopt(pair.fd, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon)), 0);
+	assert_int_equal(session_call(&pair, &req, &in, NULL, 0), -ENODEV);
+	assert_int_equal(session_open(&s, path), 0);
+	assert_int_equal(s.wait_ms, 1000);
+	session_close(&s);
+	close(end);
+	session_close(&pair);
+	/* It answers again. */
+	end = session_pair(&pair);
+	reply_send(end, &out, sizeof(out), NULL, 0);
+	assert_int_equal(session_call(&pair, &req, &in, NULL, 0), 0);
+	assert_int_equal(session_open(&s, path), 0);
+	assert_int_equal(s.wait_ms, 10000);
+	session_close(&s);
+	session_close(&pair);
+	close(end);
+	close(fd);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 TEST(users_whose_daemon_is_accepted)
 {
 	static const char *const wrong[] = {
