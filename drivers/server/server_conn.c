@@ -46,7 +46,7 @@ client_charge(struct conn *conn)
 
 /* No limit of the daemon's, but one of its process or of the machine. */
 static void
-attach_failure_log(const struct conn *conn, int rc)
+attach_reject_log(const struct conn *conn, int rc)
 {
 	const struct ucred who = {.pid = conn->pid, .uid = conn->uid};
 	char why[96];
@@ -72,7 +72,7 @@ client_attach(struct conn *conn, int fds[SW_ATTACH_FDS])
 		return rc;
 	rc = share_create(conn, fds);
 	if (rc != 0) {
-		attach_failure_log(conn, rc);
+		attach_reject_log(conn, rc);
 		account_give(conn->account, ACCOUNT_clients, 1);
 	}
 	return rc;

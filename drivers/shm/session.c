@@ -74,7 +74,7 @@ limit_set(int fd, unsigned ms)
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
 }
 
-/* What session_error_text() reads, before anything can fail. */
+/* Sets what session_error_text() reads, before anything can fail. */
 static void
 session_init(struct session *s)
 {

@@ -112,8 +112,8 @@ ibv_get_device_list(int *num_devices)
 		if (num_devices != NULL)
 			*num_devices = 0;
 		/* Of the daemon that is there, or of the real library. */
-		return null_errno(rc == 0 || rc == -ENOENT || rc == -ECONNREFUSED ? err
-										  : -rc);
+		return null_errno(
+			rc == 0 || rc == -ENOENT || rc == -ECONNREFUSED ? err : -rc);
 	}
 	return list_merge(real, real != NULL ? (unsigned)real_count : 0, num_devices);
 }

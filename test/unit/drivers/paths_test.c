@@ -376,8 +376,7 @@ TEST(the_node_of_rdma_cm_is_there_without_the_tree)
 	struct path_buf buf;
 
 	for (unsigned i = 0; i < 4; i++) {
-		is_turned_off = i / 2;
-		ended = i % 2;
+		is_turned_off = i / 2, ended = i % 2;
 		for (unsigned k = 0; k < RTE_DIM(names); k++) {
 			bool there = (!is_turned_off || !ended) && !of_kernel;
 

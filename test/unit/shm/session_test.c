@@ -122,7 +122,7 @@ TEST(refused_connection_says_for_which_limit)
 	}
 }
 
-/* What the memory held before does not become a refusal. */
+/* A value that the memory held before is no refusal. */
 TEST(failed_open_has_no_refusal)
 {
 	struct rlimit before, none;
