@@ -322,9 +322,10 @@ static __attribute__((destructor)) void
 session_leave(void)
 {
 	/* Other threads may look for the tree, and make one that stays. */
-	const struct sysfs_session *s =
-		__atomic_exchange_n(&current, &left, __ATOMIC_ACQUIRE);
+	struct sysfs_session *s = __atomic_exchange_n(&current, &left, __ATOMIC_ACQUIRE);
 	struct stat st;
+
+	left.older = s;
 
 	/* A child of fork() has the parent's descriptor, and with it the parent's lock. */
 	if (s == NULL || s->pid != getpid() || fstat(s->fd, &st) != 0 || !is_same(s, &st))
