@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/netlink.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -13,9 +14,25 @@
 #include "preload/fd_stat.h"
 #include "preload/netlink_socket.h"
 
-/* Whether the number was once that of such a socket. Never cleared: close() is not intercepted, and a child of
- * vfork() shares this table with its parent, but not the descriptors. */
+/* Whether the number was once that of such a socket. close() is not intercepted: an entry is cleared when its number is
+ * found to be another file's, so that each call on that file does not ask again. */
 static uint8_t noted[FD_NUMBERS];
+
+/* Whose descriptors the table is about. A child of vfork() shares the table, but not the descriptors. */
+static pid_t owner;
+
+static void
+owner_set(void)
+{
+	__atomic_store_n(&owner, getpid(), __ATOMIC_RELAXED);
+}
+
+static __attribute__((constructor)) void
+owner_follow(void)
+{
+	owner_set();
+	(void)pthread_atfork(NULL, NULL, owner_set); /* vfork() does not call it */
+}
 
 /* The secret number; 0: none yet. The children of fork() have it, too, as they have the sockets. */
 static uint64_t secret;
@@ -110,6 +127,8 @@ netlink_socket_is(int fd)
 		answer_filter_make(__atomic_load_n(&secret, __ATOMIC_RELAXED), own);
 		is = memcmp(code, own, sizeof(own)) == 0;
 	}
+	if (!is && getpid() == __atomic_load_n(&owner, __ATOMIC_RELAXED))
+		__atomic_store_n(&noted[fd], 0, __ATOMIC_RELAXED);
 	errno = err;
 	return is;
 }

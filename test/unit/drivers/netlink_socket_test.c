@@ -184,3 +184,29 @@ TEST(two_threads_use_a_new_socket)
 	}
 	pthread_barrier_destroy(&race.start);
 }
+
+static unsigned asked; /* system calls that ask what a descriptor is */
+
+int
+getsockopt(int fd, int level, int option, void *value, socklen_t *len)
+{
+	asked++;
+	return (int)syscall(SYS_getsockopt, fd, level, option, value, len);
+}
+
+/* Each send() of a program's own socket would ask. */
+TEST(another_file_with_the_number_asks_once)
+{
+	int fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_RDMA), ends[2];
+
+	assert_true(fd >= 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+	assert_int_equal(dup2(ends[0], fd), fd);
+	asked = 0;
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(send(fd, "text", 4, 0), 4);
+	assert_int_equal(asked, 1);
+	close(fd);
+	close(ends[0]);
+	close(ends[1]);
+}
