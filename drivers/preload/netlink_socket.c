@@ -18,7 +18,7 @@
  * found to be another file's, so that each call on that file does not ask again. */
 static uint8_t noted[FD_NUMBERS];
 
-/* Whose descriptors the table is about. A child of vfork() shares the table, but not the descriptors. */
+/* The process whose descriptors the table is about. A child of vfork() shares the table, but not the descriptors. */
 static pid_t owner;
 
 static void

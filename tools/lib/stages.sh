@@ -10,7 +10,7 @@ build_release() {
 }
 
 # The reports name lines, which takes -g1 and a quarter less than -g.
-sanitizers=(-Db_sanitize=address,undefined -Doptimization=1 -Ddebug=false -Dc_args=-g1)
+sanitizers=('-Db_sanitize=address,undefined' -Doptimization=1 -Ddebug=false -Dc_args=-g1)
 
 # build_targets STAGE DIR TEST...: what these tests need. TEST: as for test_targets.py.
 build_targets() {
