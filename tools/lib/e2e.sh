@@ -1,19 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
 # Sourced by tools/test.sh: the stages that run whole programs. Uses its variables, its check and
-# run_logged and build, build_release of stages.sh, and the functions of session.sh.
+# run_logged, build and build_release of stages.sh, and the functions of session.sh.
 # shellcheck disable=SC2034,SC2154 # test.sh sets and reads these variables
 
-# How many of the programs run at the same time that test/e2e/lib/beside lists.
-e2e_slots=2
-
-# Hugepages for the tests: a quarter of the free memory, at most 2 GiB for each program that runs at the
-# same time, or fewer if the kernel has fewer.
+# Hugepages for the tests: a quarter of the free memory, at most 2 GiB, or fewer if the kernel
+# has fewer.
 e2e_hugepages() {
 	local want
 	[ -z "$pages_before" ] || return 0
-	want=$(awk -v most=$((1024 * e2e_slots)) \
-		'/^MemAvailable:/ { n = int($2 / 4 / 2048); print (n > most ? most : n) }' /proc/meminfo)
+	want=$(awk '/^MemAvailable:/ { n = int($2 / 4 / 2048); print (n > 1024 ? 1024 : n) }' \
+		/proc/meminfo)
 	until [ "$want" -eq 0 ] || hugepages_set "$want" 3; do
 		want=$((want / 2))
 	done
@@ -47,52 +44,10 @@ e2e_program() {
 	echo "  ($((SECONDS - started)) s)"
 }
 
-# e2e_program_to RESULTS STAGE BUILD PROGRAM: the same, with the results of its own in a file.
-e2e_program_to() {
-	local results=$1
-	shift
-	e2e_program "$@"
-}
-
-# e2e_ended STAGE: waits until one of the programs that run beside each other has ended, and adds its
-# results. One without results has a failed case.
-e2e_ended() {
-	local stage=$1 ended status name log
-	worker_wait
-	status=$?
-	name=$(basename "$ended")
-	log=$out/log/$stage-$name
-	echo "$name:"
-	cat "$log.out"
-	if [ "$status" = 0 ] && [ -s "$log.results" ]; then
-		cat "$log.results" >>"$results"
-	else
-		printf 'failed\t%s\t%s: runs to its end\texit status %s\n' "$stage" "$name" "$status" >>"$results"
-		echo "  FAILED $name: runs to its end"
-	fi
-	rm -f "$log.out" "$log.results"
-}
-
-# e2e_beside STAGE BUILD PROGRAM...: e2e_slots programs at a time. test/e2e/lib/testpmd.py leaves the
-# hugepages to the others that they need.
-e2e_beside() {
-	local stage=$1 build=$2 program log
-	local -x ROCADE_BESIDE=$e2e_slots
-	shift 2
-	for program; do
-		[ "${#workers[@]}" -lt "$e2e_slots" ] || e2e_ended "$stage"
-		log=$out/log/$stage-$(basename "$program")
-		worker "$program" "$log.out" e2e_program_to "$log.results" "$stage" "$build" "$program"
-	done
-	while [ "${#workers[@]}" != 0 ]; do
-		e2e_ended "$stage"
-	done
-}
-
 # e2e STAGE BUILD
 e2e() {
-	local program name slots=$e2e_slots alone=() beside=()
-	local -A mine=() listed=()
+	local program found=no
+	local -A mine=()
 	if [ "$turns" = yes ]; then
 		while read -r program; do
 			mine[$program]=yes
@@ -101,30 +56,16 @@ e2e() {
 	isolated=no
 	! can_isolate || isolated=yes
 	e2e_hugepages
-	# With fewer hugepages a program beside another would run without any.
-	if [ "$isolated" = no ] || [ "$(cat "$pages_file" 2>/dev/null || echo 0)" -lt $((1024 * e2e_slots)) ]; then
-		slots=1
-	fi
 	# hpcc.py then builds this source, and has no network.
 	export ROCADE_CACHE=$out/cache
 	[ "$long" = no ] || run_logged "$1" test/e2e/lib/hpcc_source.py "$ROCADE_CACHE"
 	for program in "$top"/test/e2e/*.sh "$top"/test/e2e/*.py; do
 		[ -e "$program" ] || continue # a pattern without a file
 		[ "$turns" = no ] || [ -n "${mine[${program##*/}]:-}" ] || continue
-		if [ "$slots" != 1 ] && grep -qxF "${program##*/}" "$top/test/e2e/lib/beside"; then
-			listed[${program##*/}]=yes
-		else
-			alone+=("$program")
-		fi
-	done
-	while read -r name; do # in the order of the list
-		[ -z "${listed[$name]:-}" ] || beside+=("$top/test/e2e/$name")
-	done <"$top/test/e2e/lib/beside"
-	for program in "${alone[@]}"; do
+		found=yes
 		e2e_program "$1" "$2" "$program"
 	done
-	e2e_beside "$1" "$2" "${beside[@]}"
-	check "$1" "there are programs" [ $((${#alone[@]} + ${#beside[@]})) != 0 ]
+	check "$1" "there are programs" [ "$found" = yes ]
 }
 
 stage_e2e() {

@@ -12,7 +12,6 @@ pages_before=
 child=
 child_signal=TERM
 busy=()
-declare -A workers=() # what each of these processes runs
 restores='namespaces, mounts and hugepages'
 scratch=
 isolate=(unshare --mount --net --pid --fork --kill-child --mount-proc)
@@ -35,7 +34,6 @@ session_end() {
 		child=
 	fi
 	[ ${#busy[@]} = 0 ] || kill "${busy[@]}"
-	[ ${#workers[@]} = 0 ] || kill "${!workers[@]}" 2>/dev/null
 	exec 7>&-
 	flock --timeout 10 "$scratch/alive" true
 	hugepages_restore
@@ -70,35 +68,6 @@ run() {
 	local status=$?
 	child=
 	return "$status"
-}
-
-# worker WHAT LOG COMMAND...: runs a function or command in the background, with its output in LOG. It ends
-# with the session, and ends then what it has started with `run`.
-worker() {
-	local what=$1 log=$2
-	shift 2
-	(
-		trap 'kill -s "$child_signal" $(jobs -p); exit 143' TERM
-		"$@"
-	) >"$log" 2>&1 &
-	workers[$!]=$what
-}
-
-# worker_wait: until a worker has ended. Sets ended to what it ran. Returns its exit status.
-worker_wait() {
-	local pid
-	while :; do
-		for pid in "${!workers[@]}"; do
-			kill -0 "$pid" 2>/dev/null && continue
-			# shellcheck disable=SC2034 # the caller reads it
-			ended=${workers[$pid]}
-			unset "workers[$pid]"
-			wait "$pid"
-			return
-		done
-		# It does not see one whose end the shell has noted before.
-		wait -n "${!workers[@]}"
-	done
 }
 
 # busy_loops N: starts N busy loops, which end with the session. Each has a session of its own, so

@@ -24,8 +24,6 @@ BUILD = os.environ.get("ROCADE_BUILD") or os.path.join(SOURCE, "build")
 PROGRAM = os.path.join(BUILD, "app", "testpmd", "rocade-testpmd")
 ICRC_CHECK = os.path.join(SOURCE, "test", "tools", "icrc_check.py")
 LONG = os.environ.get("ROCADE_TEST_LONG") == "1"
-# How many end-to-end programs run at the same time: each leaves the others what it takes itself.
-BESIDE = int(os.environ.get("ROCADE_BESIDE", "1"))
 
 SCRATCH = tempfile.mkdtemp(prefix="rocade-e2e-")
 atexit.register(shutil.rmtree, SCRATCH, True)
@@ -45,7 +43,7 @@ def hugepages_free():
 def eal(core, *devices, memory_mb=512):
     """Returns the EAL options of a process with a core of its own and without a NIC."""
     cpus = sorted(os.sched_getaffinity(0))
-    pages = ["--in-memory"] if is_root() and hugepages_free() * 2 >= 2 * memory_mb * BESIDE + 64 else [
+    pages = ["--in-memory"] if is_root() and hugepages_free() * 2 >= 2 * memory_mb + 64 else [
         "--no-huge", "--no-shconf"]
     out = ["--lcores", "0@%d" % cpus[core % len(cpus)], "-m", str(memory_mb), "--no-pci",
            "--no-telemetry", "--log-level", "pmd.*:error"] + pages

@@ -250,3 +250,18 @@ TEST(connections_of_another_user_are_not_behind)
 	assert_true(TAILQ_EMPTY(&d->control.parked));
 	control_fixture_close(&f);
 }
+
+/* The caller has read the time before another thread has noted that packets move. */
+TEST(packets_that_move_after_the_time_was_read_count)
+{
+	struct control_fixture f;
+	unsigned idle, busy;
+
+	control_fixture_open(&f);
+	idle = control_events(f.b.d, START_NS);
+	control_packets_moved(f.b.d, START_NS);
+	busy = control_events(f.b.d, START_NS);
+	assert_true(busy < idle);
+	assert_int_equal(control_events(f.b.d, START_NS - 1), busy);
+	control_fixture_close(&f);
+}

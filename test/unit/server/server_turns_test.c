@@ -155,6 +155,25 @@ TEST(a_user_alone_has_all_turns)
 	crowd_close(&c);
 }
 
+/* Packets move, so that a round has one request of a user, and a look four rounds, or fewer when its time is
+ * over. */
+TEST(a_look_that_ends_a_round_begins_the_next)
+{
+	struct crowd c;
+	unsigned looks = 0;
+
+	crowd_open(&c);
+	TAILQ_LAST(&c.b.d->conns, conns)->account = c.own;
+	control_packets_moved(c.b.d, TIME_NEVER);
+	for (; c.own->requests < RTE_DIM(c.fds) && looks < 2 * RTE_DIM(c.fds); looks++) {
+		c.own->control_ns = 0; /* it may ask as much as it likes */
+		events_serve(c.b.d, 0);
+	}
+	assert_int_equal(c.own->requests, RTE_DIM(c.fds));
+	assert_true(looks < RTE_DIM(c.fds));
+	crowd_close(&c);
+}
+
 /* The other user asks after the round has begun. */
 TEST(a_source_is_parked_once_until_it_may)
 {
@@ -281,10 +300,15 @@ TEST(the_end_of_a_process_is_charged)
 	assert_int_equal(info.si_status, 0);
 	conn_accept(b.d);
 	assert_int_equal(b.d->conn_count, 1);
-	/* The socket is still open here, so only the process reports the end. */
+	/* The socket is still open here, so only the process reports the end. Its user has had its turn of this
+	 * round. */
 	total = own->control_total_ns;
-	daemon_turn(&b);
+	own->control_round = b.d->control.round;
+	control_packets_moved(b.d, TIME_NEVER);
+	for (unsigned looks = 0; b.d->conn_count != 0 && looks < 100; looks++)
+		events_serve(b.d, 0);
 	assert_int_equal(b.d->conn_count, 0);
+	assert_int_equal(b.d->control.parks, 1);
 	assert_int_equal(own->requests, 1);
 	assert_true(own->control_total_ns > total);
 	assert_int_equal(waitpid(child, NULL, 0), child);
