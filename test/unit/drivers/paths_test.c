@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/resource.h>
@@ -18,6 +17,7 @@
 
 #include "base/common.h"
 #include "case.h"
+#include "own_trees.h"
 #include "preload/paths.h"
 #include "preload/served.h"
 #include "preload/sysfs_session.h"
