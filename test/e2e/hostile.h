@@ -36,7 +36,7 @@ int mode_linger(void);
 /* Returns a TCP socket with unread data: its last close waits for an hour, or until *end
  * is closed. */
 int lingering_open(int *end);
-/* Returns how long the daemon takes to answer a new connection, in ms; -1: it does not. */
+/* Returns how long the daemon takes to answer a new connection, in ms; -errno: it does not. */
 int answer_ms(void);
 /* hostile_hoard.c: with what is limited. */
 int mode_places(void);
