@@ -31,6 +31,7 @@
  *   pair-WAY   forms a pair with another client (hostile_pair.c, hostile_pair_ways.c)
  *
  * Prints its counts. The exit status is 0 if the daemon still runs at the end. */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -40,6 +41,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "hostile.h"
 
 static uint64_t seed, until;
@@ -113,6 +115,26 @@ attach(struct me *me)
 	me->device = reply.device;
 	region_map(me, &reply.geom);
 	return session_call(&me->session, &start, &reply, NULL, 0);
+}
+
+/* ENODEV: the connection has ended without an answer. A user who was told of many refusals is told of no more. */
+bool
+is_refusal(int rc)
+{
+	return rc == -ENOSPC || rc == -ENOMEM || rc == -EMFILE || rc == -ENODEV;
+}
+
+/* Other attacks of the same user may have all that it may have, until they end. */
+int
+attach_waiting(struct me *me)
+{
+	for (unsigned tries = 0;; tries++) {
+		int rc = attach(me);
+
+		if (!is_refusal(rc) || tries == 400)
+			return rc;
+		others_run_us(50000);
+	}
 }
 
 void

@@ -18,7 +18,11 @@ bool time_left(void);
 /* The time that the command line gives begins, once more. */
 void time_begin(void);
 
+/* Whether a call has failed because the daemon refuses the user more. */
+bool is_refusal(int rc);
 int attach(struct me *me);
+/* The same; when the daemon refuses it for a limit it tries again, for 20 s at least. */
+int attach_waiting(struct me *me);
 void detach(struct me *me);
 /* Sends a request that names the device's address twice. */
 int daemon_call(struct me *me, uint32_t type, uint32_t qpn, uint32_t dest, uint32_t *out);

@@ -161,7 +161,8 @@ mode_peers(void)
 	struct sw_reply reply;
 	struct me me;
 
-	if (attach(&me) != 0 || daemon_call(&me, SW_QPN_TAKE, 0, 0, &set.qpn) != 0)
+	if (attach_waiting(&me) != 0 ||
+		daemon_call(&me, SW_QPN_TAKE, 0, 0, &set.qpn) != 0)
 		return 1;
 	for (unsigned i = 0; i < me.device.net.addr_count && own == NULL; i++) {
 		if (me.device.net.addr[i].gid[0] == 0x20)

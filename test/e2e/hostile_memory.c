@@ -19,7 +19,7 @@ mode_scribble(void)
 	struct me me;
 
 	while (time_left()) {
-		int rc = attach(&me);
+		int rc = attach_waiting(&me);
 		struct sw_request req = {.type = SW_DEVICE_INFO};
 		struct sw_reply reply;
 
@@ -80,7 +80,7 @@ mode_liar(void)
 	struct me me;
 	uint32_t qpn;
 
-	if (attach(&me) != 0 || daemon_call(&me, SW_QPN_TAKE, 0, 0, &qpn) != 0)
+	if (attach_waiting(&me) != 0 || daemon_call(&me, SW_QPN_TAKE, 0, 0, &qpn) != 0)
 		return 1;
 	region_client_rings(&me.region, &tx, &rx);
 	while (time_left()) {
@@ -135,7 +135,7 @@ mode_block(void)
 	struct me me;
 	uint32_t qpn;
 
-	if (attach(&me) != 0 || daemon_call(&me, SW_QPN_TAKE, 0, 0, &qpn) != 0 ||
+	if (attach_waiting(&me) != 0 || daemon_call(&me, SW_QPN_TAKE, 0, 0, &qpn) != 0 ||
 		daemon_call(&me, SW_PEER_SET, qpn, qpn, NULL) != 0)
 		return 1;
 	wake_fd_fill(me.fds[2]);
@@ -180,7 +180,7 @@ mode_boast(void)
 	unsigned told = 0;
 	struct me me;
 
-	if (attach(&me) != 0)
+	if (attach_waiting(&me) != 0)
 		return 1;
 	while (time_left()) {
 		struct sw_request req = {.type = SW_DEVICE_INFO};
@@ -215,7 +215,8 @@ mode_drain(void)
 	uint64_t halves = 0;
 	struct me me;
 
-	if (attach(&me) != 0 || daemon_call(&me, SW_QPN_TAKE, 0, 0, &join.qpn) != 0)
+	if (attach_waiting(&me) != 0 ||
+		daemon_call(&me, SW_QPN_TAKE, 0, 0, &join.qpn) != 0)
 		return 1;
 	memcpy(join.dgid, group, sizeof(group));
 	if (session_call(&me.session, &join, &reply, NULL, 0) != 0 ||

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Hostile clients: what they send over their sockets. */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -173,7 +172,7 @@ mode_linger(void)
 		int ms = linger_once();
 
 		/* Other attacks of the same user have all that it may have: others run meanwhile. */
-		if (ms == -ENOSPC || ms == -ENOMEM || ms == -EMFILE) {
+		if (is_refusal(ms)) {
 			refused++;
 			others_run_us(50000);
 			continue;
