@@ -17,7 +17,7 @@ struct pass_spans {
 
 void pass_spans_init(struct pass_spans *spans, uint64_t tsc_hz);
 
-/* A pass has taken so many cycles. */
+/* Counts a pass that has taken tsc cycles. */
 static inline void
 pass_spans_add(struct pass_spans *spans, uint64_t tsc)
 {
@@ -30,7 +30,7 @@ pass_spans_add(struct pass_spans *spans, uint64_t tsc)
 /* Adds what another lane has counted. */
 void pass_spans_merge(struct pass_spans *to, const struct pass_spans *from);
 uint64_t pass_spans_count(const struct pass_spans *spans);
-/* *us: of 100,000 passes so many took at most this long. Returns false if that is more than
+/* *us: the time that of_100000 of 100,000 passes took at most. Returns false if that is more than
  * PASS_SPANS_US. */
 bool pass_spans_quantile(
 	const struct pass_spans *spans, unsigned of_100000, uint64_t tsc_hz, double *us);

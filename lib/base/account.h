@@ -17,7 +17,8 @@
 #define ACCOUNT_USERS 8  /* users for whom a part is reserved */
 #define ACCOUNT_PARTS 16 /* such a part is this fraction of everything */
 
-/* How many of a user's refused connections are told why: so many at once, and one in this time. */
+/* A user is told the reason of ACCOUNT_TOLD_BURST refused connections, and then of one each
+ * ACCOUNT_TOLD_NS. */
 #define ACCOUNT_TOLD_BURST 64
 #define ACCOUNT_TOLD_NS (10 * NS_PER_SEC)
 

@@ -26,7 +26,7 @@ out_give(void *to, size_t size, const void *from, size_t len)
 	memset((char *)to + both, 0, size - both);
 }
 
-/* The same for row i of an array of the program, whose rows have so many bytes. */
+/* The same for row i of an array of the program, whose rows have row_size bytes each. */
 static inline void
 stat_give(struct rocade_stat *rows, unsigned i, size_t row_size,
 	const struct rocade_stat *row)

@@ -89,7 +89,7 @@ struct conf_kind {
 /* Checks that a program can have such a structure of this size: EINVAL with its text if not. */
 int conf_size_check(const struct conf_kind *kind, size_t size);
 /*
- * Copies a structure of the program, which has so many bytes of it, to one of this release
+ * Copies a structure of the program, which has `size` bytes there, to one of this release
  * (docs/embedding.md, "API and ABI"). Members that a program of an earlier release does not have are 0.
  * A later program is accepted if it sets no member that is unknown here. Returns 0, or EINVAL with its
  * text.
