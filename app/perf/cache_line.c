@@ -13,6 +13,8 @@
 
 #include <common/number.h>
 
+#include "core_state.h"
+
 #define PROGRAM "rocade-line"
 /* A reading takes 50 us where a transfer takes 28 ns: too short to matter to the program
  * that it interrupts. */
@@ -27,6 +29,7 @@ enum exit_code { EXIT_OK, EXIT_USAGE = 2, EXIT_ENVIRONMENT };
 struct conf {
 	uint64_t cores[2];
 	uint64_t every_ms; /* 0: one number */
+	bool state;        /* three numbers */
 	bool help;
 };
 
@@ -199,6 +202,9 @@ probe_options_parse(struct conf *conf, int argc, char **argv)
 		if (!parse_number(argv[2], 1, 60000, &conf->every_ms))
 			return false;
 		i = 3;
+	} else if (argc >= 2 && strcmp(argv[1], "--state") == 0) {
+		conf->state = true;
+		i = 2;
 	}
 	return i == argc ||
 	       (i + 2 == argc &&
@@ -216,17 +222,22 @@ main(int argc, char **argv)
 	if (!probe_options_parse(&conf, argc, argv)) {
 		fprintf(stderr, PROGRAM
 			": invalid arguments: expected [--every-ms MS] with 1 to "
-			"60000 ms, and two different cores or none (see --help)\n");
+			"60000 ms, or --state, and two different cores or none (see --help)\n");
 		return EXIT_USAGE;
 	}
 	if (conf.help) {
-		printf("Usage: " PROGRAM " [--every-ms MS] [CORE CORE]\n"
+		printf("Usage: " PROGRAM " [--every-ms MS | --state] [CORE CORE]\n"
 		       "\n"
 		       "Prints how many nanoseconds a cache line takes from one core "
 		       "to another (default: 0 and 1).\n"
 		       "With --every-ms, repeats this until killed; each line begins "
 		       "with the monotonic clock in\n"
-		       "seconds.\n");
+		       "seconds.\n"
+		       "With --state, prints two more numbers on the same line: how many times as "
+		       "long the first core\n"
+		       "takes for a piece of work while the second one does the same (1: they are two "
+		       "cores), and\n"
+		       "cycles of the first core in a tick of the TSC.\n");
 		return EXIT_OK;
 	}
 	if (echo_thread_start(&conf, &other) != 0) {
@@ -240,7 +251,20 @@ main(int argc, char **argv)
 		readings_print(conf.every_ms * MS_NS);
 		return EXIT_OK; /* the second thread sleeps or spins */
 	}
-	printf("%.1f\n", transfer_measure());
+	printf("%.1f", transfer_measure());
 	pthread_join(other, NULL);
+	if (conf.state) {
+		const unsigned cores[2] = {
+			(unsigned)conf.cores[0], (unsigned)conf.cores[1]};
+		struct core_state state;
+
+		if (core_state_measure(cores, &state) != 0) {
+			fprintf(stderr, "\n" PROGRAM ": cannot run on cores %u and %u\n",
+				cores[0], cores[1]);
+			return EXIT_ENVIRONMENT;
+		}
+		printf(" %.2f %.2f", state.beside, state.cycles_a_tick);
+	}
+	printf("\n");
 	return EXIT_OK;
 }

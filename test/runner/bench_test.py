@@ -172,6 +172,21 @@ def number_line(results):
     return list(markdown.numbers({"line_ns": (27, 157), "results": results}))[2:]
 
 
+def cores(text):
+    """Returns the state that states.cores() reads from a rocade-line that prints this text; None: there is no such
+    program."""
+    with tempfile.TemporaryDirectory() as build:
+        program = os.path.join(build, "app", "perf", "rocade-line")
+        os.makedirs(os.path.dirname(program))
+        if text is not None:
+            with open(program, "w", encoding="ascii") as file:
+                file.write("#!/bin/sh\necho '%s'\n" % text)
+            os.chmod(program, 0o755)
+        return states.cores(build)
+
+
+CORES = {"line_ns": 51.0, "beside": 1.9, "cycles_a_tick": 1.35}
+
 CYCLES = {"cycles": {"write 1m": {"client": {"build": 400.0, "post": 159.0},
                                   "server": {"build": 268.0, "repost": 9.0}}}}
 
@@ -181,6 +196,13 @@ CASES = [
     ("a table of cycles names its measurement", list(markdown.cycles(CYCLES))[1:],
      ["| write 1m, cycles a packet | build | post | repost |", "|---|---|---|---|",
       "| client | 400 | 159 |  |", "| server | 268 |  | 9 |"]),
+    ("rocade-line's three numbers", cores("51.0 1.90 1.35"), CORES),
+    ("one number is not three", cores("51.0"), None),
+    ("no rocade-line", cores(None), None),
+    ("two threads of a core are told", [name in states.cores_text(CORES) for name in (
+        "51 ns", "1.90 times", "two threads of one core", "1.35 cycles")], [True] * 4),
+    ("two cores are told", "(two cores)" in states.cores_text({**CORES, "beside": 1.02}), True),
+    ("no numbers are told", "gave no state" in states.cores_text(None), True),
     ("a ratio that meets its target", ratio(send((5, 10)), SEND), (0.5, "target met")),
     ("a ratio that meets its threshold", ratio(send((4, 10)), SEND), (0.4, "threshold met")),
     ("a ratio below its threshold", ratio(send((3, 10)), SEND), (0.3, "BELOW THRESHOLD")),

@@ -57,7 +57,15 @@ def may_use_real_time():
         return False
 
 
+def state():
+    """A time of a cache line, and two factors."""
+    status, numbers = line("--state", *USABLE[:2])
+    ns, beside, cycles = numbers
+    return status, plausible(ns), beside > 0, cycles > 0
+
+
 CASES = [
+    ("--state for one core: status 2", line("--state", USABLE[0]), (2, [])),
     ("a missing core: status 3", line(USABLE[0], MISSING), (3, [])),
     ("the same core twice: status 2", line(USABLE[0], USABLE[0]), (2, [])),
     ("one core: status 2", line(USABLE[0]), (2, [])),
@@ -68,7 +76,8 @@ if len(USABLE) > 1:
     CASES += [("from one core to another: a plausible number", one_number(*USABLE[:2]),
                (0, 1, True)),
               ("in the other direction: a plausible number", one_number(*USABLE[1::-1]),
-               (0, 1, True))]
+               (0, 1, True)),
+              ("--state: three plausible numbers", state(), (0, True, True, True))]
     if may_use_real_time():
         CASES += [("at an interval: plausible numbers", repeated(10), (True, True))]
 

@@ -124,11 +124,12 @@ def cycles(bench, results, deadline):
     return found
 
 
-def machine():
+def machine(build):
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
     return {"cpu": names[0] if names else platform.machine(), "cpus": os.cpu_count(),
-            "kernel": platform.release(), "load_before": os.getloadavg()[0]}
+            "kernel": platform.release(), "load_before": os.getloadavg()[0],
+            "cores": states.cores(build)}
 
 
 def main():
@@ -143,7 +144,7 @@ def main():
     args = parser.parse_args()
 
     begin = time.monotonic()
-    report = {"quick": args.quick, "date": time.strftime("%Y-%m-%d"), "machine": machine()}
+    report = {"quick": args.quick, "date": time.strftime("%Y-%m-%d"), "machine": machine(args.build)}
     if report["machine"]["load_before"] > 0.5:
         print("The machine is busy (load %.1f): the numbers will be worse than on an idle one."
               % report["machine"]["load_before"])

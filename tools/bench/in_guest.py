@@ -18,6 +18,7 @@ TOP = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..")
 sys.path += [os.path.join(TOP, "test", "interop"), os.path.join(TOP, "test", "e2e", "lib")]
 import bench  # noqa: E402
 import perftest  # noqa: E402
+import states  # noqa: E402
 from guest import Guest, missing  # noqa: E402
 from perftest import Row, over  # noqa: E402
 from process import WaitFailed, run  # noqa: E402
@@ -195,7 +196,8 @@ def main():
         return 1
     begin = time.monotonic()
     limit = QUICK_LIMIT_S if args.quick else LIMIT_S
-    report = {"quick": args.quick, "date": time.strftime("%Y-%m-%d"), "machine": bench.machine()}
+    report = {"quick": args.quick, "date": time.strftime("%Y-%m-%d"),
+              "machine": bench.machine(args.build)}
     session = Session(args, 0)
     # Process prints the command of each program, which is for tests.
     with open(os.path.join(args.scratch, "guest.log"), "w", encoding="utf-8") as log, \
@@ -217,6 +219,7 @@ def main():
     print("%s, %d cores, %s; %d boots; %.1f minutes; load before %.1f" % (
         report["machine"]["cpu"], report["machine"]["cpus"], report["machine"]["kernel"],
         session.boots, report["minutes"], report["machine"]["load_before"]))
+    print(states.cores_text(report["machine"]["cores"]))
     perftest.show(report["rows"], ("in one guest", "median (lowest-highest)"))
     return 1 if session.boots < BOOTS or any(
         row["verdict"] == "not measured" for row in report["rows"]) else 0

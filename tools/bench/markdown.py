@@ -6,6 +6,7 @@ markdown.py BENCH.JSON."""
 import json
 import sys
 
+import states
 import table
 
 
@@ -53,6 +54,8 @@ def main():
     print("%s, %d cores, Linux %s, %s%s." % (
         report["machine"]["cpu"], report["machine"]["cpus"], report["machine"]["kernel"],
         report["date"], ", `--quick`" if report["quick"] else ""))
+    if report["machine"].get("cores"):
+        print(states.cores_text(report["machine"]["cores"]))
     if report.get("line_ns"):
         print(table.states_text(report))
     for part in (ratios, numbers, cycles):

@@ -402,7 +402,8 @@ def main():
         return 1
     timing = QUICK if args.quick else FULL
     begin = time.monotonic()
-    report = {"quick": args.quick, "date": time.strftime("%Y-%m-%d"), "machine": bench.machine()}
+    report = {"quick": args.quick, "date": time.strftime("%Y-%m-%d"),
+              "machine": bench.machine(args.build)}
     interference = states.Interference()
     session = Session(Neighbours(args.build, args.scratch), timing, begin + timing.limit_s - 5,
                       args.only or ())
@@ -417,6 +418,7 @@ def main():
     print("%s, %d cores, %s; %.1f minutes; load before %.1f" % (
         report["machine"]["cpu"], report["machine"]["cpus"], report["machine"]["kernel"],
         report["minutes"], report["machine"]["load_before"]))
+    print(states.cores_text(report["machine"]["cores"]))
     perftest.show(report["rows"], ("over rocaded --local", "median (lowest-highest)"))
     return 1 if any(row["verdict"] == "not measured" for row in report["rows"]) else 0
 

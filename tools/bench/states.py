@@ -14,6 +14,7 @@ import time
 
 APART = 1.6  # two states differ by more than this factor
 EVERY_MS = 100
+SIBLINGS = 1.2  # work on one of two hardware threads of a core takes longer than this beside the other's
 BUSY = 0.1  # share of the cores' time that other tasks and guests may take
 
 
@@ -52,6 +53,29 @@ class LineProbe:
             self.process.wait()
             self.process = None
             self.file.close()
+
+
+def cores(build, pair=(0, 1)):
+    """Asks rocade-line for the state of two cores: {"line_ns", "beside", "cycles_a_tick"}. None: it gives no
+    answer."""
+    try:
+        done = subprocess.run(
+            [os.path.join(build, "app", "perf", "rocade-line"), "--state", *map(str, pair)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True, timeout=60)
+        line_ns, beside, cycles = map(float, done.stdout.split())
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return None
+    return {"line_ns": line_ns, "beside": beside, "cycles_a_tick": cycles}
+
+
+def cores_text(found):
+    if not found:
+        return "rocade-line gave no state of the cores."
+    return ("Before the first measurement a cache line took %.0f ns from core to core, work took %.2f times "
+            "as long on a core while the other one did the same (%s), and a core had %.2f cycles in a tick "
+            "of the TSC (arm64: of the generic timer)." % (found["line_ns"], found["beside"],
+                             "two threads of one core" if found["beside"] > SIBLINGS else "two cores",
+                             found["cycles_a_tick"]))
 
 
 def centres(values):

@@ -9,6 +9,7 @@ import statistics
 
 import hosts
 import plan
+import states
 
 
 def p50(numbers):
@@ -484,6 +485,7 @@ def show(report):
     print("%s, %d cores, %s; %.1f minutes%s" % (
         report["machine"]["cpu"], report["machine"]["cpus"], report["machine"]["kernel"],
         report["minutes"], ", --quick" if report["quick"] else ""))
+    print(states.cores_text(report["machine"].get("cores")))
     print()
     if report.get("line_ns"):
         print(states_text(report))
