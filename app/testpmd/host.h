@@ -325,8 +325,8 @@ host_peer(const struct host *host)
 	return host->pc->peers[host->peer].addr;
 }
 
-/* The host that lends its context to this one. The QPs of an SRQ have one context, and so have those that RDMA-CM
- * connects. With --srq-per-core the context of each core gets the limit events of its SRQ only. */
+/* The host that lends its context to this one. The QPs of an SRQ have one context. With --srq-per-core the context
+ * of each core gets the limit events of its SRQ only. */
 static inline struct host *
 lender(struct host *host)
 {

@@ -132,11 +132,6 @@ host_cm_open(struct host *head, char err[ERR_MAX])
 
 	if (conf->type != TYPE_RC)
 		return error_set(err, "RDMA-CM connects RC QPs: expected --type rc");
-	if (conf_cores(conf) > 1 && conf->srq_per_core)
-		return error_set(err,
-			"RDMA-CM connects the QPs of one device context: expected --srq or "
-			"--rq, not --srq-per-core, with --nb-cores %u",
-			conf_cores(conf));
 	if (conf->qps > CM_CONNS_MAX)
 		return error_set(err,
 			"invalid value '%" PRIu64 "' for --qps: expected at most "

@@ -87,8 +87,8 @@ struct rocade_cm_param {
 };
 
 /*
- * Requests a connection to a listener of the peer. qp: an RC QP in INIT, of the context
- * that cm was opened with. The QP moves to RTR and RTS in rocade_cm_next_event(), before
+ * Requests a connection to a listener of the peer. qp: an RC QP in INIT, of any context
+ * of the device of cm. The QP moves to RTR and RTS in rocade_cm_next_event(), before
  * that returns ESTABLISHED; it must not be destroyed until then or until *id is released.
  * An event REJECTED or UNREACHABLE reports a failure. Before RTR the QP and that of the
  * peer agree on extensions, as ibv_query_ece(3) and ibv_set_ece(3) do for programs; the

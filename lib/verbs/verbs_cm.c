@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verbs/forward.h"
 #include "verbs/verbs_cm.h"
 
 EXPORT int
@@ -139,10 +138,9 @@ conn_param_read(const struct rocade_cm_param *param, size_t private_max,
 static int
 conn_qp_check(const struct rocade_cm *cm, const struct ibv_qp *qp)
 {
-	if (qp->context != &cm->ctx->base.context || qp->qp_type != IBV_QPT_RC ||
-		qp->state != IBV_QPS_INIT)
+	if (!cm_has_qp(cm, qp) || qp->qp_type != IBV_QPT_RC || qp->state != IBV_QPS_INIT)
 		return rocade_fail(
-			EINVAL, "the QP is not an RC QP of this context in INIT");
+			EINVAL, "the QP is not an RC QP of this device in INIT");
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <rocade/cm.h>
 
 #include "cm/cm_port.h"
+#include "verbs/forward.h"
 #include "verbs/objects.h"
 
 struct rocade_cm {
@@ -38,6 +39,13 @@ struct rocade_cm_id {
 	bool listening;
 	bool accepted; /* passive side: the REP was sent */
 };
+
+/* Whether the device of cm has the QP: any context of that device may have created it. */
+static inline bool
+cm_has_qp(const struct rocade_cm *cm, const struct ibv_qp *qp)
+{
+	return context_is_ours(qp->context) && to_ctx(qp->context)->dev == cm->ctx->dev;
+}
 
 /* ---- verbs_cm.c, for verbs_cm_ud.c ---- */
 

@@ -80,8 +80,8 @@ rocade_cm_ud_answer(struct rocade_cm_id *id, struct ibv_qp *qp,
 
 	if (rc != 0)
 		return rc;
-	if (qp->context != &id->cm->ctx->base.context || qp->qp_type != IBV_QPT_UD)
-		return rocade_fail(EINVAL, "the QP is not a UD QP of this context");
+	if (!cm_has_qp(id->cm, qp) || qp->qp_type != IBV_QPT_UD)
+		return rocade_fail(EINVAL, "the QP is not a UD QP of this device");
 	rc = ibv_query_qp(qp, &attr, IBV_QP_STATE | IBV_QP_QKEY, &init);
 	if (rc != 0)
 		return rocade_fail(rc, "cannot query the QP: %s", strerror(rc));

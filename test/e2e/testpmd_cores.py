@@ -192,10 +192,11 @@ def commands():
     case("commands that cores do not have", done.stderr.splitlines() == [
         "set srq 0 size 8192: the cores share this SRQ: expected --srq-per-core"] and
         "port 1: listening on port 7471, 3 QPs from 0x100" in done.stdout, done.stdout + done.stderr)
-    done, _ = cores(2, "-i", "-q", "2", "--srq-per-core", text="listen 7471\nquit\n")
-    case("RDMA-CM needs one context for all cores", done.stderr.splitlines() == [
-        "listen: RDMA-CM connects the QPs of one device context: expected --srq or --rq, not --srq-per-core, with "
-        "--nb-cores 2"], done.stderr)
+    text = "listen 7471\nconnect 192.0.2.2 7471\nstart\nwait\nquit\n"
+    done, report = cores(2, "-i", "-q", "4", "-c", "3000", "--srq-per-core", "--srq-limit", "64", text=text)
+    case("RDMA-CM connects the QPs of cores that have an SRQ each", done.returncode == 0 and not done.stderr and
+         "4 QPs connected with 192.0.2.2" in done.stdout and report["messages"] == 3000 and
+         shared(report["ports"][0], 2), done.stdout + done.stderr)
     text = "start\nset srq 1 limit 32\nset srq 1 size 8192\nshow srq\nwait 1\nstop\nquit\n"
     done, report = cores(2, "-i", "-q", "3", "--srq-per-core", text=text)
     case("an SRQ for each core: `set srq 1` is that of core 1", done.returncode == 0 and not done.stderr and
