@@ -189,7 +189,7 @@ def restarts(spaces, mix, cores=0):
     sender.kill()
     sender = end(spaces, 0, "--mode", "send", *options, "-c", "5000", cores=cores)
     case(mix + ": a restarted sender can send", sender.wait(60) == 0, sender.tail() + sink.tail())
-    case(mix + ": the sink reports the restarted sender", sink.expect("192.0.2.1 was restarted", 5),
+    case(mix + ": the sink reports the restarted sender", sink.expect("192.0.2.1 was restarted", 30),
          sink.tail())
     sink.say("stop")
     case(mix + ": the sink passes, all verified", sink.expect("^PASS", 20), sink.tail())
@@ -239,7 +239,7 @@ def pingpong_restarts(spaces):
     case("a restarted pingpong client gets replies", client.wait(60) == 0,
          client.tail() + server.tail())
     case("the pingpong server reports the restarted client",
-         server.expect("was restarted|stopped answering", 5), server.tail())
+         server.expect("was restarted|stopped answering", 30), server.tail())
     server.kill()
 
 

@@ -67,15 +67,21 @@ def preloaded(name, **env):
                 ASAN_OPTIONS="%s:verify_asan_link_order=0" % os.environ.get("ASAN_OPTIONS", ""))
 
 
+# RC gives up after eight ACK timeouts, by default after half a second. An end that polls may be without a core for
+# longer, beside other load: these are four seconds.
+PATIENT = ["--timeout", "17"]
+
+
 class Testpmd(Process):
-    """One rocade-testpmd, which reads commands. json() returns its report."""
+    """One rocade-testpmd, which reads commands. json() returns its report. Without --timeout it is PATIENT."""
 
     count = 0
 
     def __init__(self, options, eal_options=(), space=None, env=None):
         Testpmd.count += 1
         self.report = os.path.join(SCRATCH, "report%d.json" % Testpmd.count)
-        command = [PROGRAM] + list(eal_options) + ["--"] + list(options) + ["--json", self.report]
+        patient = [] if "--timeout" in options or "--loop" in options else PATIENT
+        command = [PROGRAM, *eal_options, "--", *patient, *options, "--json", self.report]
         if space:
             command = ["ip", "netns", "exec", space] + command
         super().__init__(command, feed=True, env=dict(os.environ, ROCADE_LOG="info", **env or {}))
