@@ -19,11 +19,11 @@ hosts_per_leaf(const struct fabric_conf *c)
 }
 
 static struct outq_conf
-link_to(const struct fabric *f, unsigned gbit_per_s,
-	void (*deliver)(void *, struct frame *), void *to)
+link_to(const struct fabric *f, uint64_t ps, void (*deliver)(void *, struct frame *),
+	void *to)
 {
 	return (struct outq_conf){
-		.ps_per_byte = ps_per_byte(gbit_per_s),
+		.ps_per_byte = ps,
 		.delay = f->conf.delay,
 		.deliver = deliver,
 		.to = to,
@@ -51,7 +51,8 @@ hosts_link(struct fabric *f, unsigned leaf)
 	for (unsigned i = 0; i < n; i++) {
 		unsigned index = leaf * n + i;
 		struct host *h = &f->hosts[index];
-		struct host_conf conf = {.link = link_to(f, c->gbit_per_s, sw_rx, s),
+		struct host_conf conf = {
+			.link = link_to(f, c->link_ps_per_byte, sw_rx, s),
 			.turns = c->turns,
 			.max_qp = c->max_qp,
 			.no_sack = c->no_sack,
@@ -60,7 +61,7 @@ hosts_link(struct fabric *f, unsigned leaf)
 		conf.link.frames = c->nic_frames;
 		if (index == 0 || index > c->greedy)
 			conf.cc = c->cc;
-		switch_link(f, s, i, link_to(f, c->gbit_per_s, nic_rx, &h->nic));
+		switch_link(f, s, i, link_to(f, c->link_ps_per_byte, nic_rx, &h->nic));
 		s->routes[index] = (struct route){(uint16_t)i, 1};
 		host_init(h, index, &conf);
 		if (c->no_hold)
@@ -80,9 +81,9 @@ clos_link(struct fabric *f)
 			struct sw *down = &f->switches[leaf];
 
 			switch_link(f, down, n + spine,
-				link_to(f, c->trunk_gbit_per_s, sw_rx, up));
+				link_to(f, c->trunk_ps_per_byte, sw_rx, up));
 			switch_link(f, up, leaf,
-				link_to(f, c->trunk_gbit_per_s, sw_rx, down));
+				link_to(f, c->trunk_ps_per_byte, sw_rx, down));
 			down->queues[n + spine].dead = spine < c->dead_spines;
 			up->queues[leaf].dead = spine < c->dead_spines;
 		}
@@ -109,9 +110,9 @@ chain_link(struct fabric *f)
 			 left = (i + c->leaves - 1) % c->leaves;
 
 		switch_link(f, s, n,
-			link_to(f, c->trunk_gbit_per_s, sw_rx, &f->switches[right]));
+			link_to(f, c->trunk_ps_per_byte, sw_rx, &f->switches[right]));
 		switch_link(f, s, n + 1u,
-			link_to(f, c->trunk_gbit_per_s, sw_rx, &f->switches[left]));
+			link_to(f, c->trunk_ps_per_byte, sw_rx, &f->switches[left]));
 		for (unsigned h = 0; h < c->hosts; h++) {
 			if (h / n != i)
 				s->routes[h] = (struct route){

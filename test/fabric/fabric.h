@@ -15,14 +15,14 @@ enum fabric_shape {
 struct fabric_conf {
 	enum fabric_shape shape;
 	unsigned hosts;
-	unsigned leaves;           /* SHAPE_CHAIN: switches */
-	unsigned spines;           /* SHAPE_CLOS */
-	unsigned dead_spines;      /* of them: whose links lose everything */
-	unsigned gbit_per_s;       /* of links to hosts */
-	unsigned trunk_gbit_per_s; /* of links between switches */
-	uint64_t delay;            /* of each link, in picoseconds */
-	uint64_t port_bytes;       /* limit of each queue of a switch; 0: none */
-	uint64_t shared_bytes;     /* packet memory of each switch; 0: not limited */
+	unsigned leaves;            /* SHAPE_CHAIN: switches */
+	unsigned spines;            /* SHAPE_CLOS */
+	unsigned dead_spines;       /* of them: whose links lose everything */
+	uint64_t link_ps_per_byte;  /* of links to hosts */
+	uint64_t trunk_ps_per_byte; /* of links between switches */
+	uint64_t delay;             /* of each link, in picoseconds */
+	uint64_t port_bytes;        /* limit of each queue of a switch; 0: none */
+	uint64_t shared_bytes;      /* packet memory of each switch; 0: not limited */
 	double alpha;
 	struct red red;
 	uint32_t loss; /* frames lost at random, per million */

@@ -123,10 +123,10 @@ qp_create(struct host *h, struct qp *qp, uint32_t depth)
 
 static void
 qp_connect(struct host *h, struct qp *qp, const struct host *other, const struct qp *to,
-	uint8_t tclass)
+	const struct flow_conf *conf)
 {
 	struct qp_attr attr = {
-		.path_mtu = IBV_MTU_4096,
+		.path_mtu = (enum ibv_mtu)(__builtin_ctz(conf->mtu) - 7),
 		.dest_qpn = to->qpn,
 		.port_num = 1,
 		.timeout = TIMEOUT,
@@ -135,7 +135,7 @@ qp_connect(struct host *h, struct qp *qp, const struct host *other, const struct
 		.max_rd_atomic = QP_MAX_RD_ATOMIC,
 		.max_dest_rd_atomic = QP_MAX_RD_ATOMIC,
 		.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
-		.path = {.port_num = 1, .tclass = tclass, .hop_limit = 64},
+		.path = {.port_num = 1, .tclass = conf->tclass, .hop_limit = 64},
 	};
 
 	memcpy(attr.path.sgid, h->dev->gids[0], 16);
@@ -161,6 +161,8 @@ flow_init(struct flow *flow, struct fabric *f, const struct flow_conf *conf)
 	flow->conf = *conf;
 	if (conf->message == 0)
 		flow->conf.message = FLOW_MSG;
+	if (conf->mtu == 0)
+		flow->conf.mtu = FLOW_MTU;
 	flow->from = &f->hosts[conf->src];
 	flow->to = &f->hosts[conf->dst];
 	flow->from->app = flow->to->app = completions_read;
@@ -175,8 +177,8 @@ flow_init(struct flow *flow, struct fabric *f, const struct flow_conf *conf)
 		CHECK(dev_qp_agree(&flow->sender, EXT_ALL) == 0 &&
 				dev_qp_agree(&flow->receiver, EXT_ALL) == 0,
 			"dev_qp_agree");
-	qp_connect(flow->from, &flow->sender, flow->to, &flow->receiver, conf->tclass);
-	qp_connect(flow->to, &flow->receiver, flow->from, &flow->sender, conf->tclass);
+	qp_connect(flow->from, &flow->sender, flow->to, &flow->receiver, &flow->conf);
+	qp_connect(flow->to, &flow->receiver, flow->from, &flow->sender, &flow->conf);
 	host_resolve(flow->from, flow->to);
 	host_resolve(flow->to, flow->from);
 	event_at(&flow->start, conf->start);

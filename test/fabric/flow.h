@@ -14,6 +14,7 @@ struct flow_conf {
 	uint64_t bytes; /* at most HOST_MEM_BYTES; 0: endless */
 	/* Endless: bytes of a message, and how many are posted; 0: FLOW_MSG, FLOW_DEPTH. */
 	uint32_t message, depth;
+	uint32_t mtu; /* path MTU; 0: FLOW_MTU */
 	uint8_t tclass;
 	bool read;      /* RDMA READ */
 	unsigned hello; /* messages of HELLO_BYTES before, one after the other */
@@ -24,7 +25,7 @@ struct flow_conf {
 #define FLOW_MSG (256u << 10)
 #define FLOW_DEPTH 8
 /* Time on the wire of a packet in the middle of a message. */
-#define FLOW_PACKET_BYTES (FLOW_MTU + 58 + FRAME_L1_BYTES)
+#define FLOW_PACKET_BYTES(mtu) ((mtu) + 58 + FRAME_L1_BYTES)
 
 struct flow {
 	struct flow_conf conf;

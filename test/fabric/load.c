@@ -20,6 +20,7 @@ load_hosts(const struct row *row)
 	case LOAD_CHAIN:
 		return 2 * (row->n + 1);
 	case LOAD_MIX:
+	case LOAD_ALL:
 		return row->n;
 	case LOAD_PAIRS:
 		return 2 * row->n;
@@ -43,6 +44,7 @@ add(struct builder *b, struct flow_conf conf)
 	conf.hello = b->row->hello;
 	conf.message = b->row->message;
 	conf.depth = b->row->depth;
+	conf.mtu = b->row->mtu;
 	CHECK(b->flows->count < MAX_FLOWS, "too many flows");
 	flow_init(&b->flows->flow[b->flows->count++], b->fabric, &conf);
 }
@@ -128,8 +130,8 @@ static void
 mix(struct builder *b)
 {
 	unsigned n = b->row->n;
-	double gap = length_mean() * (double)ps_per_byte(b->fabric->conf.gbit_per_s) /
-		     b->row->part;
+	double gap =
+		length_mean() * (double)b->fabric->conf.link_ps_per_byte / b->row->part;
 
 	for (unsigned src = 0; src < n; src++) {
 		double at = 0;
@@ -163,6 +165,32 @@ pairs(struct builder *b)
 				       : fabric_queue_to(b->fabric, b->row->n);
 }
 
+/* Host 0 to hosts 1 to n. */
+static void
+fanout(struct builder *b)
+{
+	unsigned n = b->row->n;
+
+	for (unsigned i = 0; i < n; i++)
+		add(b, (struct flow_conf){.dst = 1 + i,
+			       .start = b->start + random_between(0, SPREAD)});
+	b->flows->sharing = n;
+}
+
+static void
+all_to_all(struct builder *b)
+{
+	unsigned n = b->row->n;
+
+	for (unsigned i = 0; i < n * n; i++) {
+		if (i / n != i % n)
+			add(b, (struct flow_conf){.src = i / n,
+				       .dst = i % n,
+				       .start = b->start + random_between(0, SPREAD)});
+	}
+	b->flows->sharing = n * (n - 1);
+}
+
 void
 load_init(struct load_flows *flows, const struct row *row, struct fabric *fabric,
 	uint64_t start, uint64_t length)
@@ -184,6 +212,12 @@ load_init(struct load_flows *flows, const struct row *row, struct fabric *fabric
 		break;
 	case LOAD_PAIRS:
 		pairs(&b);
+		break;
+	case LOAD_FANOUT:
+		fanout(&b);
+		break;
+	case LOAD_ALL:
+		all_to_all(&b);
 		break;
 	default:
 		incast(&b, row->load == LOAD_BURST ? SPREAD_BURST : SPREAD);

@@ -9,6 +9,7 @@
 
 #include "check.h"
 #include "plot.h"
+#include "predict.h"
 #include "row.h"
 #include "test_clock.h"
 
@@ -142,7 +143,8 @@ usage(FILE *to)
 		"  --cc SETTING      congestion control: off, swift, swift,target=US ... (off, then swift)\n"
 		"  --plot DIRECTORY  writes curves over time (of the last seed), with a mixed load the\n"
 		"                    slowdown by length (of all seeds), as NAME.tsv and NAME.svg\n"
-		"  --list            prints the names of scenarios and metrics\n");
+		"  --list            prints the names of scenarios and metrics\n"
+		"`fabric predict --help`: another network, and one of three patterns\n");
 }
 
 static void
@@ -203,12 +205,14 @@ main(int argc, char **argv)
 {
 	unsigned asked = 0, number = 0, failed = 0;
 
+	test_clock = &clock_ns;
+	if (argc > 1 && strcmp(argv[1], "predict") == 0)
+		return predict_main(argc - 1, argv + 1);
 	options_read(argc, argv);
 	if (options.list) {
 		list_print();
 		return 0;
 	}
-	test_clock = &clock_ns;
 	for (unsigned i = 0; i < row_count; i++)
 		asked += row_is_asked(&rows[i]);
 	CHECK(asked != 0, "no scenario is named %s", options.only);

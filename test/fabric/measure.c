@@ -69,8 +69,8 @@ slice_end(struct measure *m)
 		struct flow *flow = &m->flows->flow[i];
 		uint64_t packets = flow_packets(flow);
 
-		rates[i] = (double)(packets - m->slice_packets[i]) * FLOW_MTU * 8e3 /
-			   (double)MEASURE_SLICE; /* Gb/s */
+		rates[i] = (double)(packets - m->slice_packets[i]) * flow->conf.mtu *
+			   8e3 / (double)MEASURE_SLICE; /* Gb/s */
 		m->slice_packets[i] = packets;
 		if (i < m->flows->sharing &&
 			flow_is_active(flow, clock_ps - MEASURE_SLICE))
@@ -131,11 +131,10 @@ measure_begin(struct measure *m)
 static uint64_t
 packet_bytes(const struct flow *flow)
 {
-	uint32_t message = flow->conf.message;
+	uint32_t message = flow->conf.message, mtu = flow->conf.mtu;
 
-	return message < FLOW_MTU
-		       ? FLOW_PACKET_BYTES - FLOW_MTU + sizeof(struct reth) + message
-		       : FLOW_PACKET_BYTES;
+	return message < mtu ? FLOW_PACKET_BYTES(message) + sizeof(struct reth)
+			     : FLOW_PACKET_BYTES(mtu);
 }
 
 /* The part of a link's time that the flow's packets took. */
@@ -146,8 +145,7 @@ flow_part(struct measure *m, unsigned i)
 	double packets = (double)(flow_packets(flow) - m->packets_before[i]);
 
 	return packets * (double)packet_bytes(flow) *
-	       (double)ps_per_byte(m->fabric->conf.gbit_per_s) /
-	       (double)(clock_ps - m->begun);
+	       (double)m->fabric->conf.link_ps_per_byte / (double)(clock_ps - m->begun);
 }
 
 static void
@@ -173,6 +171,8 @@ rates_end(struct measure *m, double *value)
 	}
 	if (m->row->load == LOAD_CHAIN || m->row->load == LOAD_PAIRS)
 		sum /= n;
+	else if (m->row->load == LOAD_ALL)
+		sum /= m->row->n;
 	value[METRIC_goodput] = 100 * sum;
 	value[METRIC_jain] = jain_index(part, n);
 	if (m->row->load == LOAD_STAIRS) {
@@ -189,17 +189,18 @@ slowdown(const struct measure *m, const struct flow *flow, uint64_t packets)
 {
 	const struct fabric_conf *c = &m->fabric->conf;
 	unsigned links = c->shape == SHAPE_STAR ? 4 : 8;
-	uint64_t bytes = (packets + 1) * FLOW_PACKET_BYTES + 2 * ACK_BYTES;
+	uint64_t bytes =
+		(packets + 1) * FLOW_PACKET_BYTES(flow->conf.mtu) + 2 * ACK_BYTES;
 
 	return (double)((flow->finished != 0 ? flow->finished : clock_ps) -
 			flow->conf.start) /
-	       (double)(links * c->delay + bytes * ps_per_byte(c->gbit_per_s));
+	       (double)(links * c->delay + bytes * c->link_ps_per_byte);
 }
 
 static uint64_t
 message_packets(const struct flow *flow)
 {
-	return (flow->conf.bytes + FLOW_MTU - 1) / FLOW_MTU;
+	return (flow->conf.bytes + flow->conf.mtu - 1) / flow->conf.mtu;
 }
 
 static void

@@ -14,6 +14,8 @@ enum load {
 	LOAD_CHAIN,  /* a flow over n trunks, and on each trunk one of its own */
 	LOAD_MIX,    /* messages of many lengths between all hosts, at random times */
 	LOAD_PAIRS,  /* n flows, from hosts of one half to those of the other half */
+	LOAD_FANOUT, /* a host to n others, endlessly */
+	LOAD_ALL,    /* each of n hosts to all others, endlessly */
 };
 
 struct row {
@@ -25,7 +27,8 @@ struct row {
 	unsigned warm_us, us; /* measured: `us` microseconds from warm_us on */
 	/* Differences from the standard fabric. */
 	unsigned gbit_per_s;
-	unsigned delay_ns; /* of each link */
+	unsigned mbit_per_s; /* in place of gbit_per_s; 0: that one */
+	unsigned delay_ns;   /* of each link */
 	unsigned port_kb;
 	unsigned shared_kb;
 	unsigned loss; /* frames per million */
@@ -38,6 +41,7 @@ struct row {
 	/* Endless flows: bytes of each message, and how many are posted at once; 0: FLOW_MSG,
 	 * FLOW_DEPTH. */
 	uint32_t message, depth;
+	uint32_t mtu;   /* path MTU; 0: FLOW_MTU */
 	unsigned hello; /* messages of 8 bytes, one after the other, at first */
 	bool read;      /* the destinations read, instead of the sources writing */
 	/* LOAD_INCAST: senders without congestion control, whatever the others have. share

@@ -30,7 +30,9 @@ fabric_conf_of(const struct row *row)
 		.leaves = row->leaves,
 		.spines = row->spines,
 		.dead_spines = row->dead_spines,
-		.gbit_per_s = or_else(row->gbit_per_s, 100),
+		.link_ps_per_byte = row->mbit_per_s != 0
+					    ? ps_per_byte(1) * 1000 / row->mbit_per_s
+					    : ps_per_byte(or_else(row->gbit_per_s, 100)),
 		.delay = or_else(row->delay_ns, 2000) * PS_PER_NS,
 		.shared_bytes = row->shared_kb * UINT64_C(1000),
 		.alpha = 1,
@@ -53,7 +55,9 @@ fabric_conf_of(const struct row *row)
 		.max_qp = row->load == LOAD_MIX ? 2048 : 256,
 	};
 
-	c.trunk_gbit_per_s = or_else(row->trunk_gbit_per_s, c.gbit_per_s);
+	c.trunk_ps_per_byte = row->trunk_gbit_per_s != 0
+				      ? ps_per_byte(row->trunk_gbit_per_s)
+				      : c.link_ps_per_byte;
 	if (c.shared_bytes == 0)
 		c.port_bytes = or_else(row->port_kb, 1000) * UINT64_C(1000);
 	if (row->ecn) /* as hardware's DCQCN is used at 100 Gb/s */
