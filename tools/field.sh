@@ -1,17 +1,22 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The field kit: measures Rocade between two hosts, and writes a report that can be sent in.
+# The field kit: measures Rocade between two or more hosts, and writes a report that can be sent in.
 set -u -o pipefail
 
 usage() {
 	cat <<'EOT'
 Usage: tools/field.sh left  --control HOST:PORT PORT --addr ADDRESS/PREFIX --peer ADDRESS [OPTION]...
        tools/field.sh right --control HOST:PORT PORT --addr ADDRESS/PREFIX --peer ADDRESS [OPTION]...
+       tools/field.sh left|right --control HOST:PORT PORT --addr ADDRESS/PREFIX --hosts LIST [OPTION]...
 
 Measures Rocade between two hosts: start left on one and right on the other. Both check their host,
 lend the NIC to DPDK, and run the same steps: path MTU, message rate, bandwidth, latency, loss, and
 a pingpong with an RDMA device of the kernel where there is one. Every byte is verified. Left writes
 field-left.json and field-left.md, a page. They contain no host name and no address.
+
+With --hosts, three or more hosts: start left on the first of the list and right on each other one.
+All send to the first, the first sends to all, and all send to all. Left writes field-hosts.json and
+a page for each of these, with what was measured beside what a simulation of these hosts predicts.
 
   --control HOST:PORT     address of left on the ordinary network: left listens there, right
                           connects. Also uses the next port. This connection is not authenticated:
@@ -20,11 +25,17 @@ field-left.json and field-left.md, a page. They contain no host name and no addr
   --vdev ARGUMENTS        PORT: a virtual device of DPDK instead, such as net_af_packet0,iface=eth1
   --addr ADDRESS/PREFIX   address of this end on the network under test, unused by the kernel
   --peer ADDRESS          address of the other end, on the same network
+  --hosts LIST            in place of --peer: addresses of all hosts, this one too, separated by
+                          commas, 3 to 64; the same list on each host
   --bind [DRIVER]         lend --dev to DPDK by this driver (vfio-pci) for the run, and give it back
                           at the end. Refused if the host uses its interface: the default route, the
                           control connection, ssh, any route or address
   --path-mtu BYTES        largest path MTU to try: 1024, 2048 or 4096 (4096)
   --core N                core to poll on (the last one of the NIC's NUMA node)
+  --patterns LIST         with --hosts: which of all-to-one,one-to-all,all-to-all (all three)
+  --link-rate RATE        with --hosts, for the prediction: rate of a link in Mb/s, or with suffix g
+                          in Gb/s (that of the fastest pair of hosts, measured alone)
+  --switch-buffer KB      with --hosts, for the prediction: buffer of each port of the switch (1000)
   --rdma DEVICE           RDMA device of the kernel at this end (one in the network of --addr)
   --quick                 a second for each measurement and fewer of them. Left's choice holds
   --wait SECONDS          how long to wait for the other end (600)
@@ -43,6 +54,7 @@ top=$(cd "$(dirname "$0")/.." && pwd)
 restores='the NIC and hugepages'
 build=
 nic=
+hosts=
 out=$PWD
 options=()
 while [ $# -gt 0 ]; do
@@ -57,6 +69,7 @@ while [ $# -gt 0 ]; do
 	-h | --help) usage && exit ;;
 	*)
 		[ "$1" != --dev ] || nic=yes
+		[ "$1" != --hosts ] || hosts=yes
 		options+=("$1")
 		;;
 	esac
@@ -75,6 +88,7 @@ kit --build "$top" --parse-only || exit
 if [ -z "$build" ]; then
 	run tools/install-deps.sh --build || die "missing packages, see above"
 	build_program build-field all
+	[ -z "$hosts" ] || logged "the build of the simulation" ninja -C "$build" test/fabric/fabric
 fi
 [ -x "$build/app/testpmd/rocade-testpmd" ] || die "no app/testpmd/rocade-testpmd in $build"
 # 256 MiB for a program, and a few pages for its EAL.

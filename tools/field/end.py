@@ -4,8 +4,9 @@
 import check
 import interop
 import nic
+import patterns
 import traffic
-from channel import Gone, Unexpected, flag, one_of, optional, record, text
+from channel import Gone, Unexpected, flag, list_of, number, one_of, optional, record, text
 from program import Failed, stop_all
 
 EMPTY = record({})
@@ -24,7 +25,19 @@ STEPS = {
     "pingpong_wait": (EMPTY, interop.RESULT, interop.LIMIT_S + 60),
     "pingpong_stop": (EMPTY, EMPTY, 60),
 }
+# The same with --hosts. members: places in --hosts.
+HOST_STEPS = {
+    "check": STEPS["check"], "bind": STEPS["bind"],
+    "host_open": (record({"run": one_of(*patterns.RUNS), "role": one_of(*patterns.MODES),
+                          "path_mtu": one_of(*traffic.PATH_MTUS),
+                          "members": list_of(number(0, patterns.HOSTS_MAX - 1))}), EMPTY,
+                  traffic.START_S + 30),
+    "host_go": (EMPTY, EMPTY, 30),
+    "host_wait": (EMPTY, patterns.RESULT, traffic.RUN_S + 60),
+    "host_stop": (EMPTY, patterns.RESULT, 90),
+}
 IDLE_S = 600  # until the next step
+HOST_IDLE_S = 6 * 3600  # with --hosts: the others are measured in between
 
 
 class Local:
@@ -35,7 +48,8 @@ class Local:
         self.started = []
         self.channel = None
         self.nic = nic.Nic(options.dev, options.sys) if options.dev else None
-        self.port = traffic.Port(options, self.nic, self.started)
+        self.steps = HOST_STEPS if options.hosts else STEPS
+        self.port = (patterns.Port if options.hosts else traffic.Port)(options, self.nic, self.started)
         self.control = []  # addresses of both ends of the control connection
         self.device = None
         self.pingpong = None
@@ -50,10 +64,12 @@ class Local:
         return None
 
     def ask(self, step, **arguments):
-        return STEPS[step][1](getattr(self, "do_" + step)(**STEPS[step][0](arguments)))
+        takes, answers, _ = self.steps[step]
+        return answers(getattr(self, "do_" + step)(**takes(arguments)))
 
     def alive(self):
-        self.channel.check()
+        if self.channel:  # left has one for each other host, and finds one that has gone by its answer
+            self.channel.check()
 
     def do_check(self):
         return check.check(self.port, interop.names(self.options.sys))
@@ -113,6 +129,20 @@ class Local:
             self.pingpong = None
         return {}
 
+    def do_host_open(self, run, role, path_mtu, members):
+        self.port.open(run, role, path_mtu, members)
+        return {}
+
+    def do_host_go(self):
+        self.port.go()
+        return {}
+
+    def do_host_wait(self):
+        return self.port.wait(self.alive)
+
+    def do_host_stop(self):
+        return self.port.stop_run()
+
     def close(self):
         """Ends all programs and gives back what was taken."""
         stop_all(self.started)
@@ -125,15 +155,23 @@ class Local:
 class Remote:
     """The other end, as left sees it."""
 
-    def __init__(self, channel):
+    def __init__(self, channel, name="right", steps=None):
         self.channel = channel
+        self.name = name
+        self.steps = steps or STEPS
 
     def ask(self, step, **arguments):
-        _, answer, limit_s = STEPS[step]
+        self.order(step, **arguments)
+        return self.answer(step)
+
+    def order(self, step, **arguments):
         self.channel.send({"do": step, "with": arguments})
+
+    def answer(self, step):
+        _, answer, limit_s = self.steps[step]
         message = self.channel.receive(limit_s)
         if set(message) == {"failed"}:
-            raise Failed("right: %s" % text(message["failed"]))
+            raise Failed("%s: %s" % (self.name, text(message["failed"])))
         if set(message) != {"done", "result"} or message["done"] != step:
             raise Unexpected("no answer to the step %s" % step)
         return answer(message["result"])
@@ -142,18 +180,18 @@ class Remote:
         self.channel.send({"do": "end", "with": {"verdict": verdict}})
 
 
-def serve(local, channel):
+def serve(local, channel, idle_s=IDLE_S):
     """Right: does the steps that left orders. Returns left's verdict."""
     while True:
-        message = channel.receive(IDLE_S)
+        message = channel.receive(idle_s)
         if set(message) != {"do", "with"} or not isinstance(message["with"], dict):
             raise Unexpected("a message that is no step")
         step = message["do"]
         if step == "end":
             return record({"verdict": one_of("pass", "fail")})(message["with"])["verdict"]
-        if not isinstance(step, str) or step not in STEPS:
+        if not isinstance(step, str) or step not in local.steps:
             raise Unexpected("an unknown step")
-        arguments = STEPS[step][0](message["with"])
+        arguments = local.steps[step][0](message["with"])
         try:
             answer = {"done": step, "result": local.ask(step, **arguments)}
         except (Gone, Unexpected):

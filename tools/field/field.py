@@ -12,11 +12,15 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "lib"))
 import channel  # noqa: E402
+import hosts  # noqa: E402
+import hosts_report  # noqa: E402
 import nic  # noqa: E402
+import patterns  # noqa: E402
 import plan  # noqa: E402
+import predict  # noqa: E402
 import report as reports  # noqa: E402
 from channel import Gone, Unexpected, flag, one_of, record, text  # noqa: E402
-from end import Local, Remote, serve  # noqa: E402
+from end import HOST_IDLE_S, IDLE_S, Local, Remote, serve  # noqa: E402
 from program import Failed  # noqa: E402
 
 KIT = "rocade-field"
@@ -47,7 +51,12 @@ def parse():
     port.add_argument("--dev")
     port.add_argument("--vdev")
     parser.add_argument("--addr", required=True)
-    parser.add_argument("--peer", required=True)
+    others = parser.add_mutually_exclusive_group(required=True)
+    others.add_argument("--peer")
+    others.add_argument("--hosts")
+    parser.add_argument("--patterns")
+    parser.add_argument("--link-rate")
+    parser.add_argument("--switch-buffer", type=int)
     parser.add_argument("--bind", nargs="?", const="vfio-pci", choices=nic.USER_DRIVERS)
     parser.add_argument("--path-mtu", type=int, choices=(1024, 2048, 4096), default=4096)
     parser.add_argument("--core", type=int)
@@ -82,6 +91,12 @@ def check(options):
         raise Wrong("invalid --wait %d: expected 1 to 86400 seconds" % options.wait)
     if not os.path.isdir(options.out) or not os.access(options.out, os.W_OK):
         raise Wrong("invalid --out '%s': expected a directory to write to" % options.out)
+    if options.hosts is not None:
+        check_hosts(options)
+        return
+    for name in ("patterns", "link_rate", "switch_buffer"):
+        if getattr(options, name) is not None:
+            raise Wrong("--%s needs --hosts" % name.replace("_", "-"))
     try:
         own, peer = ipaddress.ip_interface(options.addr), ipaddress.ip_address(options.peer)
     except ValueError as error:
@@ -89,6 +104,61 @@ def check(options):
     if "/" not in options.addr or peer not in own.network or peer == own.ip:
         raise Wrong("--addr %s needs a prefix length, and --peer %s must be another address of "
                     "its network" % (options.addr, options.peer))
+
+
+def hosts_read(value):
+    """Returns the addresses of --hosts."""
+    found = []
+    for number, word in enumerate(value.split(","), 1):
+        try:
+            found.append(str(ipaddress.ip_address(word.strip())))
+        except ValueError:
+            raise Wrong("invalid --hosts: entry %d, '%s': expected IPv4 or IPv6 addresses, separated by commas" % (
+                number, word)) from None
+        if found.index(found[-1]) != number - 1:
+            raise Wrong("invalid --hosts: entry %d, '%s', comes twice: expected each host once" % (number, word))
+    if not patterns.HOSTS_MIN <= len(found) <= patterns.HOSTS_MAX:
+        raise Wrong("invalid --hosts '%s': %d host%s: expected %d to %d addresses, or for two hosts --peer" % (
+            value[:200], len(found), "" if len(found) == 1 else "s", patterns.HOSTS_MIN, patterns.HOSTS_MAX))
+    return found
+
+
+def check_hosts(options):
+    """Raises Wrong for values of a run of several hosts."""
+    options.hosts = hosts_read(options.hosts)
+    try:
+        own = ipaddress.ip_interface(options.addr)
+    except ValueError as error:
+        raise Wrong("invalid --addr: %s" % error) from None
+    outside = [one for one in options.hosts if ipaddress.ip_address(one) not in own.network]
+    if "/" not in options.addr or outside:
+        raise Wrong("--addr %s needs a prefix length, and all addresses of --hosts must be of its network%s" % (
+            options.addr, ": %s is not" % outside[0] if outside else ""))
+    if str(own.ip) not in options.hosts:
+        raise Wrong("--addr %s is not in --hosts %s: expected the addresses of all hosts, this one too" % (
+            own.ip, ",".join(options.hosts)))
+    options.number = options.hosts.index(str(own.ip))
+    if (options.side == "left") != (options.number == 0):
+        raise Wrong("this host is entry %d of --hosts: the first one, %s, is left, and all others are right" % (
+            options.number + 1, options.hosts[0]))
+    if options.rdma:
+        raise Wrong("--rdma needs --peer")
+    check_model(options)
+
+
+def check_model(options):
+    options.patterns = options.patterns.split(",") if options.patterns else list(patterns.PATTERNS)
+    for one in options.patterns:
+        if one not in patterns.PATTERNS or options.patterns.count(one) > 1:
+            raise Wrong("invalid --patterns entry '%s': expected each of %s once at most" % (
+                one, ", ".join(patterns.PATTERNS)))
+    try:
+        options.link_rate = predict.rate(options.link_rate) if options.link_rate else None
+    except ValueError as error:
+        raise Wrong("invalid --link-rate '%s': %s" % (options.link_rate, error)) from None
+    low, high = predict.BUFFER_KB
+    if options.switch_buffer is not None and not low <= options.switch_buffer <= high:
+        raise Wrong("invalid --switch-buffer %d: expected %d to %d kB" % (options.switch_buffer, low, high))
 
 
 def own_ip(options):
@@ -186,20 +256,48 @@ def left(options, local):
     return status or (0 if report["result"] == "pass" else 1)
 
 
+def left_of_hosts(options, local):
+    own_version = version(options)
+    report = hosts_report.new(own_version, options)
+    group = hosts.Group(options.hosts, local, report, say)
+    listener = channel.listen(*options.control)
+    say("waiting at most %d s for %d hosts" % (options.wait, len(options.hosts) - 1))
+    try:
+        hosts.gather(group, options, own_version, listener)
+    finally:
+        listener.close()
+    local.control = [address for place, end in group.ends.items() if place for address in addresses(end.channel)]
+    status = None
+    try:
+        hosts.lead(group, report, options)
+    except Failed as error:
+        report["reason"] = plan.traffic.hidden(str(error))
+        say("FAIL: %s" % error)
+        status = 1 if report["path"] else 3
+    report["result"] = hosts_report.verdict(report)
+    group.close(report["result"])
+    for path in hosts_report.write(report, options.out):
+        say("wrote %s" % path)
+    say(report["result"].upper())
+    return status or (0 if report["result"] == "pass" else 1)
+
+
 def right(options, local):
     own_version = version(options)
     host, port = options.control
+    say("connecting to left, for at most %d s" % options.wait)
     connection = local.channel = channel.connect(host, port, options.wait)
     local.control = addresses(connection)
+    others = {"hosts": options.hosts} if options.hosts else {
+        "peer": str(ipaddress.ip_address(options.peer))}
     connection.send({"kit": KIT, "format": channel.FORMAT, "version": own_version,
-                     "side": "right", "addr": own_ip(options),
-                     "peer": str(ipaddress.ip_address(options.peer))})
+                     "side": "right", "addr": own_ip(options), **others})
     message = connection.receive(HELLO_S + 5)
     if set(message) == {"refused"}:
         raise Failed("left refuses: %s" % text(message["refused"]))
     options.quick = WELCOME(message)["quick"]
     say("connected; left orders the steps and writes the report")
-    verdict = serve(local, connection)
+    verdict = serve(local, connection, options.wait + HOST_IDLE_S if options.hosts else IDLE_S)
     say(verdict.upper())
     return 0 if verdict == "pass" else 1
 
@@ -228,7 +326,9 @@ def main():
     try:
         local = Local(options)
         local.may_bind([])  # now, and not only when the other end is there
-        return (left if options.side == "left" else right)(options, local)
+        if options.side == "right":
+            return right(options, local)
+        return (left_of_hosts if options.hosts else left)(options, local)
     except KeyboardInterrupt:
         return 130
     except (Gone, Unexpected) as error:

@@ -54,11 +54,12 @@ NUMBERS = ("messages", "bytes", "seconds", "rate", "gbps", "retransmits", "bytes
            "bad_bytes", "bad_messages")
 LATENCIES = ("lat_min_ns", "lat_p50_ns", "lat_p99_ns", "lat_p999_ns", "lat_max_ns")
 # One end's result of a run.
-RESULT = record({
+FIELDS = {
     "reason": optional(text), **{name: number() for name in NUMBERS},
     **{name: optional(number()) for name in LATENCIES}, "drops": counters,
     "path_mtu": number(0, 4096), "frames_sent": number(), "frames_received": number(),
-    "dropped_on_purpose": number()})
+    "dropped_on_purpose": number()}
+RESULT = record(FIELDS)
 
 
 def hidden(sentence):
@@ -89,6 +90,8 @@ class Port:
     """The DPDK port under test, and the programs on it. nic: None for a virtual device."""
 
     MEMORY_MB = 256
+    failure = staticmethod(failure)
+    result_of = staticmethod(result_of)
     STARTED = re.compile(r"port 0: \w+, \d+ QPs")
 
     def __init__(self, options, nic, started):
@@ -129,13 +132,16 @@ class Port:
             options += one.quick if self.options.quick else one.length
         else:
             options += [*one.to_sink, "-i", "-a"]
+        self.launch(name, options)
+        if role == "sink":
+            self.wait_ready()
+
+    def launch(self, name, options):
         self.count += 1
         self.ready.clear()
         self.running = Program(self.started, "%d-%s" % (self.count, name), self.options.scratch,
                                [self.program("app", "testpmd", "rocade-testpmd"), *self.eal(),
                                 "--", *options], self.line)
-        if role == "sink":
-            self.wait_ready()
 
     def line(self, line):
         if self.STARTED.search(line):
@@ -159,19 +165,19 @@ class Port:
         """Waits until the run of this end is over, and returns its result. alive(): raises if the
         other end has gone."""
         if self.running is None:
-            return failure("no run")
+            return self.failure("no run")
         end = time.monotonic() + RUN_S
         while not self.running.over.wait(0.05):
             alive()
             if time.monotonic() > end:
                 self.stop()
-                return failure("the run has not ended in time")
+                return self.failure("the run has not ended in time")
         return self.result()
 
     def stop_run(self):
         """Ends the run of a receiving end, and returns its result."""
         if self.running is None:
-            return failure("no run")
+            return self.failure("no run")
         self.running.say("quit")
         self.running.over.wait(20)
         return self.result()
@@ -182,15 +188,15 @@ class Port:
             program.process.wait(20)
         except Exception:  # it hangs
             program.stop()
-            return failure("the program does not end")
+            return self.failure("the program does not end")
         program.reader.join(5)
         try:
             with open(program.json, encoding="utf-8") as file:
-                return result_of(json.load(file))
+                return self.result_of(json.load(file))
         except (OSError, ValueError, KeyError, IndexError):
             self.running = program
             words, self.running = self.last_words(), None
-            return failure("no result: %s" % words)
+            return self.failure("no result: %s" % words)
 
     def stop(self):
         if self.running:
