@@ -20,7 +20,7 @@
 #define US_MAX UINT64_C(2000000)
 #define ROUND_TRIPS UINT64_C(200)
 #define PACKETS UINT64_C(4000)
-#define QUEUES UINT64_C(50) /* times that the switch needs to empty a full queue */
+#define QUEUES UINT64_C(100) /* times that the switch needs to empty a full queue */
 
 /* The numbers that are given: field of the JSON, option, usual value, range, text of --help. */
 #define NUMBERS(X)                                                                       \

@@ -103,6 +103,9 @@ def senders():
          {"192.0.2.1,192.0.2.2,192.0.2.4"}),
         ("the hosts behind the peers", [patterns.partners(own, role, [0, 1, 3]) for own, role in (
             (0, "sink"), (3, "send"), (1, "both"))], [[1, 3], [0], [0, 3]]),
+        ("a run by count has as many messages for each peer", [patterns.length(*one) for one in (
+            ("path", True, 7), ("load", True, 7), ("load", False, 7))],
+         [["--count", "448"], ["--duration", "1"], ["--duration", "10"]]),
         ("other members are refused", [bad_members(*one) for one in (
             (1, [0, 2]), (1, [0, 1, 1]), (1, [1]), (1, [0, 1, 4]), (1, [0, 1, 2.5]))], [True] * 5)]
 

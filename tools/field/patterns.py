@@ -19,9 +19,10 @@ SIZE, DEPTH = 16384, 32  # bytes of a message, and how many a QP has under way
 MODES = {"send": "send", "sink": "sink", "both": "both", "first": "pingpong", "second": "pingpong"}
 ACTIVE = ("send", "both", "first")
 Run = namedtuple("Run", "title options length quick")
+PATH_COUNT = 64  # messages to each peer
 LOAD = ["--size", str(SIZE), "--depth", "1024", "--sq-depth", str(DEPTH)]
 RUNS = {
-    "path": Run("packets of the path MTU", LOAD, ["--count", "64"], ["--count", "64"]),
+    "path": Run("packets of the path MTU", LOAD, None, None),
     "load": Run("SEND 16 KiB, a QP for each pair of hosts", LOAD, traffic.SECONDS, traffic.ONE_SECOND),
     "latency": Run("half round trip of 64 B", ["--size", "64"], traffic.SECONDS, traffic.ONE_SECOND),
 }
@@ -67,6 +68,12 @@ def result_of(report):
                    "peers": [{name: peer[name] for name in PEER} for peer in report["ports"][0]["peers"]]})
 
 
+def length(name, quick, count):
+    """Returns the options for how long a run is. count: of the peers."""
+    run = RUNS[name]
+    return (run.quick if quick else run.length) or ["--count", str(PATH_COUNT * count)]
+
+
 class Port(traffic.Port):
     failure = staticmethod(failure)
     result_of = staticmethod(result_of)
@@ -81,16 +88,16 @@ class Port(traffic.Port):
         """Starts the program. A run of an active end begins with go()."""
         self.stop()
         self.refused.clear()
-        run = RUNS[name]
         peer = peers(self.options.hosts, self.options.number, role, members)
         wait_s = traffic.RUN_S
         if role in ACTIVE:
             wait_s = traffic.PATH_WAIT_S if name == "path" and path_mtu > traffic.PATH_MTUS[0] else traffic.WAIT_S
+        count = len(partners(self.options.number, role, members))
         options = ["--addr", self.options.addr, "--peer", peer, "--mode", MODES[role],
-                   "--qps", str(len(partners(self.options.number, role, members))), "--mtu", str(path_mtu),
-                   "--wait", str(wait_s), "--stats-period", "0", "-i", *run.options]
+                   "--qps", str(count), "--mtu", str(path_mtu),
+                   "--wait", str(wait_s), "--stats-period", "0", "-i", *RUNS[name].options]
         if role in ACTIVE:
-            options += run.quick if self.options.quick else run.length
+            options += length(name, self.options.quick, count)
         else:
             options.append("-a")
         self.launch(name, options)
