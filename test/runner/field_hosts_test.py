@@ -222,6 +222,9 @@ def failures():
     bad = led(Fake(1), Fake(2), Fake(3, bad_bytes=1), patterns="one-to-all", path_mtu=1024)
     alone = led(Fake(1, dies="host_open"))
     first, _, _ = group_of(Fake(1))
+    group, report, _ = group_of(Fake(1))
+    group.ends[0].changes["reason"] = "the port does not start: no link"
+    own = refused(hosts.lead, group, report, good())
     narrow = led(Fake(1), Fake(2, most=2048), Fake(3))
     return [
         ("all hosts use the path MTU that reaches each", (narrow["result"], narrow["path_mtu"], [
@@ -232,12 +235,14 @@ def failures():
                 "host 3 ((address)) takes part no more: the other end has ended"])),
         ("they pass", [row["result"] for row in died["patterns"]], ["pass"] * 3),
         ("a host without traffic", ([row["members"] for row in silent["patterns"]], silent["problems"]),
-         ([[1, 2, 4]] * 3, ["host 3 ((address)) takes part no more: no traffic with host 1 ((address)) at path MTU 1024: "
+         ([[1, 2, 4]] * 3, ["host 3 ((address)) takes part no more: no traffic with host 1 ((address)) at path MTU 4096: "
                             "host 3: no ARP answer"])),
         ("a host whose port does not start", ([row["members"] for row in no_port["patterns"]], no_port["problems"]),
          ([[1, 2, 4]] * 3, ["host 3 ((address)) takes part no more: host 3: no port"])),
         ("a host with wrong payload", (bad["result"], [row["members"] for row in bad["patterns"]], "host 4: wrong payload"
                                        in bad["problems"][0]), ("fail", [[1, 2, 3]], True)),
+        ("when the first host's port does not start the run ends", (own, report["problems"]),
+         ("host 1: the port does not start: no link", [])),
         ("when no other host is left the run ends", (alone["reason"], alone["result"], alone["patterns"]),
          ("no other host is left", "fail", [])),
         ("a host that has ended before the first step may come again", (first.forget_gone(), sorted(first.ends)),

@@ -19,6 +19,7 @@ KIT = "rocade-field"
 HELLO = record({"kit": one_of(KIT), "format": one_of(channel.FORMAT), "version": text,
                 "side": one_of("left", "right"), "addr": text, "hosts": list_of(text)})
 HELLO_S = 10
+NO_PORT = "the port does not start"
 
 
 class Group:
@@ -231,16 +232,19 @@ def together(group, path_mtu):
 
 
 def path_to(group, place, sizes):
-    """Returns the largest path MTU that arrives between the first host and this one in both directions and None, or the
-    last one that was tried and why it does not arrive."""
+    """Returns the largest path MTU that arrives between the first host and this one in both directions and None, or one
+    that was tried and why it does not arrive: the first with which the ports start."""
+    failed = None
     for path_mtu in sizes:
         for roles in ({0: "sink", place: "send"}, {0: "send", place: "sink"}):
             why = problem(run(group, "path", roles, path_mtu), roles)
             if why:
                 break
         if why is None or place not in group.members:
-            break
-    return path_mtu, why
+            return path_mtu, why
+        if failed is None or NO_PORT in failed[1]:
+            failed = path_mtu, why
+    return failed
 
 
 def path(group, report, limit):
@@ -255,6 +259,8 @@ def path(group, report, limit):
         path_mtu, alone = path_to(group, place, sizes) if why else (sizes[0], None)
         report["path"].append({"host": place + 1, "path_mtu": None if alone else path_mtu,
                                "reason": alone and traffic.hidden(alone)})
+        if alone and alone.startswith("host 1: " + NO_PORT):
+            raise Failed(alone)
         if alone:
             group.exclude(place, "no traffic with %s at path MTU %d: %s" % (group.name(0), path_mtu, alone))
         else:

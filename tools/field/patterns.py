@@ -84,6 +84,10 @@ class Port(traffic.Port):
         super().__init__(options, nic, started)
         self.refused = threading.Event()
 
+    def has_hugepages(self):
+        """A virtual port needs none, and hosts that are namespaces of one machine would compete for them."""
+        return self.nic is not None and super().has_hugepages()
+
     def open(self, name, role, path_mtu, members):
         """Starts the program. A run of an active end begins with go()."""
         self.stop()

@@ -107,10 +107,12 @@ class Port:
 
     def eal(self):
         device = ["-a", self.options.dev] if self.nic else ["--no-pci", "--vdev", self.vdev]
-        pages = ["--in-memory"] if check.hugepages()[1] >= self.MEMORY_MB + 16 else [
-            "--no-huge", "--no-shconf"]
+        pages = ["--in-memory"] if self.has_hugepages() else ["--no-huge", "--no-shconf"]
         return ["--lcores", "0@%d" % self.core, "-m", str(self.MEMORY_MB), "--no-telemetry",
                 "--log-level", "pmd.*:error", *pages, *device]
+
+    def has_hugepages(self):
+        return check.hugepages()[1] >= self.MEMORY_MB + 16
 
     def program(self, *path):
         return os.path.join(self.options.build, *path)
