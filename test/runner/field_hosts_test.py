@@ -87,6 +87,16 @@ def lists():
 
 # ---- Senders and receivers ----
 
+def pages_of(nic):
+    """Whether a port uses hugepages, of which there are enough."""
+    port = patterns.Port(options(vdev="net_x", core=0), nic, [])
+    before, traffic.check.hugepages = traffic.check.hugepages, lambda: ("", 10000)
+    try:
+        return port.has_hugepages()
+    finally:
+        traffic.check.hugepages = before
+
+
 def bad_members(own, members):
     return refused(patterns.peers, HOSTS, own, "send", members) is not None
 
@@ -103,6 +113,8 @@ def senders():
          {"192.0.2.1,192.0.2.2,192.0.2.4"}),
         ("the hosts behind the peers", [patterns.partners(own, role, [0, 1, 3]) for own, role in (
             (0, "sink"), (3, "send"), (1, "both"))], [[1, 3], [0], [0, 3]]),
+        ("a NIC uses hugepages, a virtual port does not", (pages_of(types.SimpleNamespace(read=lambda _: None)), pages_of(
+            None)), (True, False)),
         ("a run by count has as many messages for each peer", [patterns.length(*one) for one in (
             ("path", True, 7), ("load", True, 7), ("load", False, 7))],
          [["--count", "448"], ["--duration", "1"], ["--duration", "10"]]),
