@@ -145,7 +145,7 @@ def whole_run(spaces):
     if report is None:
         return
     check_report(report, left)
-    pages = {name: read(os.path.join(out, "field-%s.md" % name)) for name in PATTERNS}
+    pages = {name: read(os.path.join(out, "field-" + name + ".md")) for name in PATTERNS}
     check_pages(report, pages)
     text = json.dumps(report) + "".join(pages.values())
     private = [socket.gethostname(), SCRATCH, *map(address, range(COUNT)), *map(control, range(COUNT))]
