@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Starts EAL and opens the port. */
+#include <sched.h>
 #include <string.h>
 
 #include <rte_eal.h>
@@ -37,6 +38,8 @@ eal_log_redirect(void)
 		fclose(file);
 }
 
+static cpu_set_t start_cpus; /* before EAL binds this thread to its main lcore */
+
 /* EAL keeps pointers into its arguments: *s must outlive it. */
 static int
 rocaded_eal_start(const struct conf *s, int argc, char **argv)
@@ -48,6 +51,8 @@ rocaded_eal_start(const struct conf *s, int argc, char **argv)
 		fprintf(stderr, PROGRAM ": more than %d EAL arguments\n", EAL_ARGS_MAX);
 		return -1;
 	}
+	if (sched_getaffinity(0, sizeof(start_cpus), &start_cpus) != 0)
+		CPU_ZERO(&start_cpus);
 	all[n++] = argv[0];
 	for (unsigned i = 0; i < s->eal_count; i++)
 		all[n++] = s->eal[i];
@@ -118,6 +123,25 @@ rocaded_port_open(
 	}
 	eal_end();
 	return -1;
+}
+
+void
+rocaded_other_cpus(cpu_set_t *cpus)
+{
+	unsigned lcore;
+
+	*cpus = start_cpus;
+	RTE_LCORE_FOREACH(lcore)
+	{
+		rte_cpuset_t used = rte_lcore_cpuset(lcore);
+
+		for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+			if (CPU_ISSET(cpu, &used))
+				CPU_CLR(cpu, cpus);
+		}
+	}
+	if (CPU_COUNT(cpus) == 0)
+		*cpus = start_cpus;
 }
 
 /* A queue of the daemon, for the lcore that runs it. */

@@ -15,6 +15,7 @@
 #include <common/eal_end.h>
 #include <common/impair_option.h>
 
+#include "own_status.h"
 #include "privileges.h"
 #include "service.h"
 #include "settings.h"
@@ -233,6 +234,9 @@ confine(const struct conf *s, const struct daemon_user *user)
 	if (user->wanted && s->daemon.listen_fd == 0 &&
 		socket_give(rocade_daemon_socket(serving), user) != 0)
 		return -1;
+	if (user->wanted && s->metrics.any.sa_family == AF_UNIX &&
+		socket_give(s->metrics.text, user) != 0)
+		return -1;
 	if (privileges_drop(user, err) != 0 ||
 		filter_install(!s->local, filter_mode_of(s), err) != 0) {
 		fprintf(stderr, PROGRAM ": %s\n", err);
@@ -244,10 +248,44 @@ confine(const struct conf *s, const struct daemon_user *user)
 	return 0;
 }
 
+/* Starts the threads that run beside the main loop, which are confined as it is. */
+static int
+threads_start(const struct conf *s)
+{
+	char err[ERR_MAX];
+	cpu_set_t cpus;
+
+	if (!s->local)
+		rocaded_other_cpus(&cpus);
+	if (metrics_start(s->local ? NULL : &cpus, err) != 0) {
+		fprintf(stderr, PROGRAM ": %s\n", err);
+		return -1;
+	}
+	return s->local ? 0 : rocaded_queues_start(s, serving);
+}
+
+/* Opens the port and creates the daemon. Returns 0, or -1 after printing the error. */
+static int
+serving_create(struct command *c, struct conf *s)
+{
+	if (!s->local &&
+		rocaded_port_open(s, c->eal_argc, c->eal_argv, &s->daemon.port) != 0)
+		return -1;
+	if (rocade_daemon_create(&s->daemon, &serving) == 0)
+		return 0;
+	fprintf(stderr, PROGRAM ": %s\n", rocade_error());
+	if (s->daemon.port != NULL) {
+		rocade_daemon_close_port(s->daemon.port);
+		eal_end();
+	}
+	return -1;
+}
+
 static int
 rocaded_run(struct command *c, struct conf *s, const struct daemon_user *user)
 {
 	uint64_t watchdog_us = service_connect();
+	char err[ERR_MAX];
 	int rc;
 
 	descriptors_allow();
@@ -258,34 +296,32 @@ rocaded_run(struct command *c, struct conf *s, const struct daemon_user *user)
 			": the service manager has passed several sockets: expected one\n");
 		return EXIT_RUN;
 	}
-	if (!s->local &&
-		rocaded_port_open(s, c->eal_argc, c->eal_argv, &s->daemon.port) != 0)
-		return EXIT_RUN;
-	if (rocade_daemon_create(&s->daemon, &serving) != 0) {
-		fprintf(stderr, PROGRAM ": %s\n", rocade_error());
-		if (s->daemon.port != NULL) {
-			rocade_daemon_close_port(s->daemon.port);
-			eal_end();
-		}
+	if (metrics_listen(&s->metrics, err) != 0) {
+		fprintf(stderr, PROGRAM ": %s\n", err);
 		return EXIT_RUN;
 	}
+	if (serving_create(c, s) != 0) {
+		metrics_stop();
+		return EXIT_RUN;
+	}
+	own_status_start(serving);
 	if (!s->local)
-		telemetry_start(serving);
+		telemetry_start();
 	signals_set(rocaded_on_signal);
 	signal(SIGPIPE, SIG_IGN);
 	watchdog_start(watchdog_us);
 	rc = confine(s, user);
-	if (rc == 0 && !s->local)
-		rc = rocaded_queues_start(s, serving);
+	if (rc == 0)
+		rc = threads_start(s);
 	if (rc == 0)
 		rc = serve(c, s);
-	if (!s->local) {
-		telemetry_stop();
+	own_status_stop();
+	if (!s->local)
 		rocaded_queues_stop(serving);
-	}
 	/* A signal that comes now must not use a daemon that is being destroyed. */
 	signals_set(SIG_IGN);
 	rocade_daemon_destroy(serving);
+	metrics_stop();
 	if (!s->local)
 		eal_end();
 	return rc == 0 ? EXIT_OK : EXIT_RUN;

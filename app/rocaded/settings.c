@@ -42,6 +42,12 @@ impair_setting_set(struct conf *s, const char *value)
 	return impair_parse(value, &s->daemon.impair) == NULL;
 }
 
+static bool
+metrics_set(struct conf *s, const char *value)
+{
+	return metrics_address_read(value, &s->metrics);
+}
+
 #define MEMBER(m) OPTION_MEMBER(struct conf, m)
 #define NUM(section, n, a, m, lo, hi, live, t)                                           \
 	{OPTION_NUM, 0, n, a, MEMBER(m), .min = lo, .max = hi, .text = t,                \

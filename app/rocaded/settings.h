@@ -9,6 +9,8 @@
 
 #include <common/options.h>
 
+#include "metrics.h"
+
 #define PROGRAM "rocaded"
 #define SETTINGS_MAX 32
 #define EAL_ARGS_MAX 64
@@ -22,7 +24,8 @@ struct conf {
 	struct rocade_daemon_conf daemon;
 	bool local;
 	uint32_t log_level;
-	uint32_t seccomp;          /* enum filter_mode */
+	uint32_t seccomp; /* enum filter_mode */
+	struct metrics_address metrics;
 	const char *user;          /* NULL: stay the user that has started the daemon */
 	uint16_t rx_desc, tx_desc; /* 0: the default */
 	uint16_t queues;           /* of the port; 0: one */
@@ -64,10 +67,12 @@ int rocaded_queues_start(const struct conf *s, struct rocade_daemon *daemon);
 /* Returns when they have ended. */
 void rocaded_queues_stop(struct rocade_daemon *daemon);
 
+/* eal.c: the CPUs on which the program was started and no lcore runs; all, if there is no other. With a
+ * port. */
+void rocaded_other_cpus(cpu_set_t *cpus);
+
 /* telemetry.c: registers the commands for `dpdk-telemetry.py`. EAL must have been
- * started. The commands ask this daemon. */
-void telemetry_start(struct rocade_daemon *daemon);
-/* Before the daemon is destroyed: from now on the commands have no answer. */
-void telemetry_stop(void);
+ * started. The commands ask own_status.c. */
+void telemetry_start(void);
 
 #endif

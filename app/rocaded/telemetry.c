@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The daemon's state over DPDK telemetry. A thread of EAL asks the daemon over a connection, as
- * rocade-status(1) does. So no thread but the daemon's own accesses the state. The connection does
- * not need the socket's file, which may be of another user than the daemon. */
+/* The daemon's state over DPDK telemetry, by a thread of EAL. */
 #include <ctype.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +11,7 @@
 
 #include <rocade/status.h>
 
+#include "own_status.h"
 #include "settings.h"
 
 #if RTE_VERSION >= RTE_VERSION_NUM(23, 3, 0, 0)
@@ -24,10 +22,6 @@
 
 /* Rows of a list: a reply is limited to 16 KiB, and a peer's row has up to 450 bytes. */
 #define ROWS 32
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct rocade_daemon *asked; /* NULL: it is being destroyed */
-static char *socket_path;
 
 static struct rte_tel_data *data_from_json(const json_t *value);
 
@@ -116,18 +110,10 @@ data_from_json(const json_t *value)
 static json_t *
 state_fetch(void)
 {
-	json_t *state = NULL;
-	char *text;
-	int fd = -1;
+	char *text = own_status_text(true);
+	json_t *state = text != NULL ? json_loads(text, 0, NULL) : NULL;
 
-	pthread_mutex_lock(&lock);
-	if (asked != NULL)
-		(void)rocade_daemon_connect(asked, &fd);
-	pthread_mutex_unlock(&lock);
-	if (fd >= 0 && rocade_status_over(fd, socket_path, &text) == 0) {
-		state = json_loads(text, 0, NULL);
-		free(text);
-	}
+	free(text);
 	return state;
 }
 
@@ -267,15 +253,7 @@ on_peers(const char *command, const char *params, struct rte_tel_data *d)
 }
 
 void
-telemetry_stop(void)
-{
-	pthread_mutex_lock(&lock);
-	asked = NULL;
-	pthread_mutex_unlock(&lock);
-}
-
-void
-telemetry_start(struct rocade_daemon *daemon)
+telemetry_start(void)
 {
 	static const struct {
 		const char *command;
@@ -294,9 +272,7 @@ telemetry_start(struct rocade_daemon *daemon)
 			"Up to 32 hosts that a client sends to. Parameters: id[,from]"},
 	};
 
-	asked = daemon;
-	socket_path = strdup(rocade_daemon_socket(daemon));
-	for (size_t i = 0; socket_path != NULL && i < sizeof(all) / sizeof(all[0]); i++)
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		(void)rte_telemetry_register_cmd(
 			all[i].command, all[i].answer, all[i].help);
 }

@@ -1,30 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The text format of Prometheus, version 0.0.4. All series of a metric stand together, so
- * each kind of object (clients, SRQs ...) is first listed with its labels.
- *
- * A list is a JSON object: labels to the object that has the values. Two objects with the
- * same labels, which only a client that reports nonsense has, are then one: Prometheus
- * refuses a text with a series twice.
- */
-#include <stdarg.h>
-#include <stdlib.h>
+/* The metrics of a snapshot. All series of a metric stand together, so each kind of object
+ * (clients, SRQs ...) is first listed with its labels. */
 #include <string.h>
 
 #include <rocade/status.h>
 
 #include "prometheus.h"
 #include "snapshot.h"
-
-enum metric_type { GAUGE, COUNTER };
-
-struct metric {
-	const char *key;  /* the member */
-	const char *name; /* after the prefix */
-	enum metric_type type;
-	double unit; /* of the member, in the metric's; 0: the same */
-	const char *help;
-};
 
 static const struct metric device_metrics[] = {
 	{"mtu", "mtu_bytes", GAUGE, 0, "IP MTU of the device"},
@@ -79,7 +61,7 @@ static const struct metric held_metric = {
 	NULL, "held", GAUGE, 0, "how much the user's processes hold of a kind"};
 
 static const struct metric info_metric = {
-	NULL, "info", GAUGE, 0, "always 1: the labels are the information"};
+	NULL, "info", INFO, 0, "always 1: the labels are the information"};
 
 static const struct metric client_metrics[] = {
 	{"answered", "answered", GAUGE, 0, "1: the client has answered the daemon"},
@@ -142,102 +124,11 @@ member_text(const json_t *object, const char *name)
 	return text != NULL ? text : "";
 }
 
-static void
-label_print(FILE *to, const char *name, const char *value)
-{
-	fprintf(to, "%s=\"", name);
-	for (; *value != '\0'; value++) {
-		if (*value == '\n')
-			fputs("\\n", to);
-		else if (*value == '"' || *value == '\\')
-			fprintf(to, "\\%c", *value);
-		else
-			fputc(*value, to);
-	}
-	fputc('"', to);
-}
-
-/* Adds the object to the list. Its labels: those of `base`, then pairs of a name and a
- * value, which end with NULL. */
-static void
-list_add(json_t *list, const json_t *object, const char *base, ...)
-{
-	char *labels = NULL;
-	const char *name;
-	va_list pairs;
-	size_t size;
-	FILE *to = open_memstream(&labels, &size);
-
-	if (to == NULL)
-		return;
-	fputs(base, to);
-	va_start(pairs, base);
-	while ((name = va_arg(pairs, const char *)) != NULL) {
-		if (ftell(to) != 0)
-			fputc(',', to);
-		label_print(to, name, va_arg(pairs, const char *));
-	}
-	va_end(pairs);
-	if (fclose(to) == 0)
-		json_object_set(list, labels, (json_t *)object);
-	free(labels);
-}
-
-static json_t *
-list_of_one(const json_t *object, const char *base)
-{
-	json_t *list = json_object();
-
-	if (object != NULL)
-		list_add(list, object, base, NULL);
-	return list;
-}
-
-static void
-value_print(FILE *to, const json_t *value, double unit)
-{
-	if (unit != 0)
-		fprintf(to, "%.9g", json_number_value(value) * unit);
-	else if (json_is_integer(value))
-		fprintf(to, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-	else
-		fprintf(to, "%.9g", json_is_true(value) ? 1.0 : json_number_value(value));
-}
-
-/* Prints the metric's values of all objects of the list that have it. */
-static void
-metric_print(FILE *to, const json_t *list, const char *prefix, const struct metric *m)
-{
-	const char *labels;
-	json_t *object;
-	bool any = false;
-
-	json_object_foreach((json_t *)list, labels, object)
-	{
-		/* A list of values has no members. */
-		const json_t *value =
-			m->key != NULL ? json_object_get(object, m->key) : object;
-
-		if (value == NULL)
-			continue;
-		if (!any)
-			fprintf(to,
-				"# HELP rocade_%s_%s %s\n"
-				"# TYPE rocade_%s_%s %s\n",
-				prefix, m->name, m->help, prefix, m->name,
-				m->type == COUNTER ? "counter" : "gauge");
-		any = true;
-		fprintf(to, "rocade_%s_%s{%s} ", prefix, m->name, labels);
-		value_print(to, value, m->unit);
-		fputc('\n', to);
-	}
-}
-
 #define METRICS_PRINT(to, list, prefix, metrics)                                         \
 	metrics_print(to, list, prefix, metrics, sizeof(metrics) / sizeof((metrics)[0]))
 
 static void
-metrics_print(FILE *to, const json_t *list, const char *prefix,
+metrics_print(const struct metrics_to *to, const json_t *list, const char *prefix,
 	const struct metric *metrics, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -245,7 +136,8 @@ metrics_print(FILE *to, const json_t *list, const char *prefix,
 }
 
 static void
-counters_print(FILE *to, const json_t *list, const char *prefix, enum rocade_counters set)
+counters_print(const struct metrics_to *to, const json_t *list, const char *prefix,
+	enum rocade_counters set)
 {
 	struct rocade_counter row;
 
@@ -268,7 +160,8 @@ number_text(char text[24], const json_t *object, const char *name, const char *f
 }
 
 static void
-device_metrics_print(FILE *to, const json_t *snapshot, const char *base)
+device_metrics_print(
+	const struct metrics_to *to, const json_t *snapshot, const char *base)
 {
 	const json_t *address;
 	json_t *list = json_object();
@@ -301,7 +194,8 @@ device_metrics_print(FILE *to, const json_t *snapshot, const char *base)
 
 /* Of a daemon with several queues. */
 static void
-queues_metrics_print(FILE *to, const json_t *snapshot, const char *base)
+queues_metrics_print(
+	const struct metrics_to *to, const json_t *snapshot, const char *base)
 {
 	json_t *list = json_object();
 	const json_t *queue;
@@ -319,7 +213,7 @@ queues_metrics_print(FILE *to, const json_t *snapshot, const char *base)
 }
 
 static void
-users_metrics_print(FILE *to, const json_t *snapshot, const char *base)
+users_metrics_print(const struct metrics_to *to, const json_t *snapshot, const char *base)
 {
 	const json_t *limits = json_object_get(snapshot, "limits");
 	json_t *kinds = json_object(), *users = json_object(), *held = json_object();
@@ -347,7 +241,7 @@ users_metrics_print(FILE *to, const json_t *snapshot, const char *base)
 }
 
 static void
-clients_metrics_print(FILE *to, const json_t *list)
+clients_metrics_print(const struct metrics_to *to, const json_t *list)
 {
 	json_t *infos = json_object();
 	const json_t *client;
@@ -371,7 +265,7 @@ clients_metrics_print(FILE *to, const json_t *list)
 }
 
 static void
-reports_metrics_print(FILE *to, const json_t *list)
+reports_metrics_print(const struct metrics_to *to, const json_t *list)
 {
 	json_t *engines = json_object(), *srqs = json_object();
 	const json_t *client, *srq;
@@ -394,7 +288,7 @@ reports_metrics_print(FILE *to, const json_t *list)
 }
 
 static void
-qps_metrics_print(FILE *to, const json_t *list)
+qps_metrics_print(const struct metrics_to *to, const json_t *list)
 {
 	json_t *qps = json_object(), *infos = json_object();
 	const json_t *client, *qp;
@@ -422,7 +316,7 @@ qps_metrics_print(FILE *to, const json_t *list)
 }
 
 static void
-peers_metrics_print(FILE *to, const json_t *list)
+peers_metrics_print(const struct metrics_to *to, const json_t *list)
 {
 	json_t *peers = json_object(), *windows = json_object();
 	const json_t *client, *peer;
@@ -449,7 +343,8 @@ peers_metrics_print(FILE *to, const json_t *list)
 }
 
 void
-prometheus_print(FILE *to, const json_t *snapshot, const struct view_conf *conf)
+prometheus_print(
+	const struct metrics_to *to, const json_t *snapshot, const struct view_conf *conf)
 {
 	json_t *devices = json_object(), *clients = json_object();
 	json_t *answered = json_object();
@@ -484,6 +379,7 @@ prometheus_print(FILE *to, const json_t *snapshot, const struct view_conf *conf)
 		peers_metrics_print(to, answered);
 	if (conf->qps)
 		qps_metrics_print(to, answered);
+	metrics_end(to);
 	json_decref(devices);
 	json_decref(clients);
 	json_decref(answered);

@@ -29,14 +29,18 @@ client_find(const json_t *clients, double id)
 json_t *
 snapshot_fetch(const char *socket)
 {
-	json_t *all, *daemon, *clients, *report;
 	char *text;
-	size_t i;
 
 	errno = rocade_status(socket, &text);
-	if (errno != 0)
-		return NULL;
-	all = json_loads(text, 0, NULL);
+	return errno == 0 ? snapshot_read(text) : NULL;
+}
+
+json_t *
+snapshot_read(char *text)
+{
+	json_t *all = json_loads(text, 0, NULL), *daemon, *clients, *report;
+	size_t i;
+
 	free(text);
 	daemon = json_object_get(all, "daemon");
 	clients = json_object_get(daemon, "clients");

@@ -13,6 +13,9 @@
  * Returns NULL on failure, with the reason in rocade_error() and errno. */
 json_t *snapshot_fetch(const char *socket);
 
+/* The same of a text of rocade_status_over(), which it frees. Returns NULL without memory. */
+json_t *snapshot_read(char *text);
+
 /* Adds "rates" to each client: per second packets and bytes, through the daemon and by pairs, and
  * packets lost to a full ring (rx_full). A client that is not in `before` has come since. */
 void snapshot_rates(json_t *now, const json_t *before, double seconds);

@@ -108,8 +108,10 @@ status_on_signal(int number)
 static void
 snapshot_show(const struct conf *s, const json_t *snapshot)
 {
+	const struct metrics_to to = {.file = stdout};
+
 	if (s->prometheus)
-		prometheus_print(stdout, snapshot, &s->view);
+		prometheus_print(&to, snapshot, &s->view);
 	else if (s->json) {
 		json_dumpf(snapshot, stdout,
 			s->watch_s != 0 ? JSON_COMPACT : JSON_INDENT(2));

@@ -156,11 +156,13 @@ report_print(struct json_out *j, uint32_t id, const struct report *r, uint32_t r
 }
 
 /* Fetches the statistics of the first client with an id of at least `from` into r, piece by
- * piece. Sets *id, and *len to their length in bytes. */
+ * piece, without the rows of QPs if those are not wanted. Sets *id, and *len to their length in
+ * bytes. */
 static int
-report_fetch(
-	struct session *s, uint32_t from, struct report *r, uint32_t *id, size_t *len)
+report_fetch(struct session *s, uint32_t from, bool qps, struct report *r, uint32_t *id,
+	size_t *len)
 {
+	const size_t most = qps ? sizeof(*r) : offsetof(struct report, qps);
 	struct sw_request req = {.type = SW_REPORT, .qpn = from};
 	struct sw_data_reply reply;
 	int rc;
@@ -180,12 +182,12 @@ report_fetch(
 			return -EPROTO;
 		memcpy((char *)r + *len, reply.bytes, reply.len);
 		*len += reply.len;
-	} while (reply.len != 0);
+	} while (reply.len != 0 && *len < most);
 	return 0;
 }
 
 static int
-reports_print(struct json_out *j, struct session *s)
+reports_print(struct json_out *j, struct session *s, bool qps)
 {
 	struct report *r = malloc(sizeof(*r));
 	int rc = r != NULL ? 0 : -ENOMEM;
@@ -193,12 +195,13 @@ reports_print(struct json_out *j, struct session *s)
 	size_t len;
 
 	while (rc == 0) {
-		rc = report_fetch(s, from, r, &id, &len);
+		rc = report_fetch(s, from, qps, r, &id, &len);
 		from = id + 1;
 		if (rc == 0 && len >= offsetof(struct report, qps))
 			report_print(j, id, r,
-				(uint32_t)((len - offsetof(struct report, qps)) /
-					   sizeof(r->qps[0])));
+				qps ? (uint32_t)((len - offsetof(struct report, qps)) /
+						 sizeof(r->qps[0]))
+				    : 0);
 	}
 	free(r);
 	return rc == -ENOENT ? 0 : rc;
@@ -264,7 +267,7 @@ daemon_print(struct json_out *j, struct session *s)
 }
 
 static int
-status_print(FILE *to, struct session *s, const char *path)
+status_print(FILE *to, struct session *s, const char *path, bool qps)
 {
 	struct json_out j = {.to = to};
 	int rc = reports_request(s);
@@ -275,7 +278,7 @@ status_print(FILE *to, struct session *s, const char *path)
 		rc = daemon_print(&j, s);
 	json_out_array(&j, "reports");
 	if (rc == 0)
-		rc = reports_print(&j, s);
+		rc = reports_print(&j, s, qps);
 	json_out_end(&j);
 	json_out_end(&j);
 	fputc('\n', to);
@@ -295,7 +298,7 @@ session_fail(const struct session *s, const char *socket, int rc)
 
 /* Ends the session. Returns as rocade_status(). */
 static int
-session_status(struct session *s, const char *socket, char **json)
+session_status(struct session *s, const char *socket, bool qps, char **json)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	FILE *to;
@@ -309,7 +312,7 @@ session_status(struct session *s, const char *socket, char **json)
 	if (to == NULL)
 		rc = -ENOMEM;
 	else
-		rc = status_print(to, s, addr.sun_path);
+		rc = status_print(to, s, addr.sun_path, qps);
 	session_close(s);
 	if (to != NULL && fclose(to) != 0 && rc == 0)
 		rc = -ENOMEM;
@@ -330,16 +333,17 @@ rocade_status(const char *socket, char **json)
 	struct session s;
 	int rc = session_open(&s, socket);
 
-	return rc != 0 ? session_fail(&s, socket, rc) : session_status(&s, socket, json);
+	return rc != 0 ? session_fail(&s, socket, rc)
+		       : session_status(&s, socket, true, json);
 }
 
 int
-rocade_status_over(int fd, const char *socket, char **json)
+rocade_status_over(int fd, const char *socket, bool qps, char **json)
 {
 	struct session s;
 
 	session_adopt(&s, fd);
-	return session_status(&s, socket, json);
+	return session_status(&s, socket, qps, json);
 }
 
 int

@@ -37,8 +37,8 @@ extern "C" {
 int rocade_status(const char *socket, char **json);
 
 /* The same over a connection to the daemon at the socket, which is used for nothing else and closed
- * at the end. */
-int rocade_status_over(int fd, const char *socket, char **json);
+ * at the end. Without qps the reports have no QPs, which are most of the text. */
+int rocade_status_over(int fd, const char *socket, bool qps, char **json);
 
 /*
  * Calls line for each line of text about the last events of a QP of a client with

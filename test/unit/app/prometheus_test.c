@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What no daemon of this project sends: names that need escapes, and the same object twice. */
+/* What no daemon of this project sends: names that need escapes, and the same object twice. And the formats
+ * of what is sent: Prometheus' text and OpenMetrics. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <rocade/status.h>
 
 #include "case.h"
 #include "status/prometheus.h"
@@ -20,19 +23,26 @@ static const char snapshot_text[] =
 
 /* Returns what is printed of the snapshot. */
 static char *
-printed(const struct view_conf *conf)
+printed_as(bool openmetrics, const struct view_conf *conf)
 {
 	json_t *snapshot = json_loads(snapshot_text, 0, NULL);
 	char *text = NULL;
 	size_t size;
-	FILE *to = open_memstream(&text, &size);
+	struct metrics_to to = {
+		.file = open_memstream(&text, &size), .openmetrics = openmetrics};
 
 	assert_non_null(snapshot);
-	assert_non_null(to);
-	prometheus_print(to, snapshot, conf);
-	assert_int_equal(fclose(to), 0);
+	assert_non_null(to.file);
+	prometheus_print(&to, snapshot, conf);
+	assert_int_equal(fclose(to.file), 0);
 	json_decref(snapshot);
 	return text;
+}
+
+static char *
+printed(const struct view_conf *conf)
+{
+	return printed_as(false, conf);
 }
 
 static unsigned
@@ -116,4 +126,49 @@ TEST(each_queue_has_series)
 		occurrences(text, "# TYPE rocade_queue_taken_over_total counter\n"), 1);
 	assert_int_equal(occurrences(text, "rocade_queue_drop_handover_full_total{"), 1);
 	free(text);
+}
+
+/* OpenMetrics describes a family by its name without the suffix of its values. */
+TEST(openmetrics_names_families)
+{
+	char *text = printed_as(true, &(struct view_conf){.peers = true});
+
+	assert_int_equal(
+		occurrences(text, "# TYPE rocade_queue_taken_over counter\n"), 1);
+	assert_int_equal(occurrences(text, "rocade_queue_taken_over_total{" DEVICE
+					   ",queue=\"1\"} 4\n"),
+		1);
+	assert_int_equal(occurrences(text, "# HELP rocade_address "), 1);
+	assert_int_equal(occurrences(text, "# TYPE rocade_address info\n"), 1);
+	assert_int_equal(occurrences(text, "rocade_address_info{"), 2);
+	assert_int_equal(occurrences(text, "# TYPE rocade_peer_qps gauge\n"), 1);
+	assert_int_equal(occurrences(text, "_total counter\n"), 0);
+	free(text);
+}
+
+/* The last line, and only of OpenMetrics. */
+TEST(openmetrics_has_an_end)
+{
+	char *text = printed_as(true, &(struct view_conf){.qps = true});
+
+	assert_int_equal(occurrences(text, "# EOF\n"), 1);
+	assert_string_equal(text + strlen(text) - 6, "# EOF\n");
+	free(text);
+	text = printed(&(struct view_conf){.qps = true});
+	assert_int_equal(occurrences(text, "EOF"), 0);
+	assert_int_equal(occurrences(text, " info\n"), 0);
+	free(text);
+}
+
+/* A quote in HELP would need an escape in OpenMetrics alone. */
+TEST(descriptions_have_no_quotes)
+{
+	for (unsigned set = ROCADE_COUNTERS_ENGINE; set <= ROCADE_COUNTERS_QUEUE; set++) {
+		struct rocade_counter row;
+
+		for (unsigned i = 0;
+			(row = rocade_counter((enum rocade_counters)set, i)).name != NULL;
+			i++)
+			assert_null(strpbrk(row.text, "\"\\\n"));
+	}
 }
