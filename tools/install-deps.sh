@@ -23,7 +23,7 @@ EOF
 
 build='gcc libc6-dev meson ninja-build pkg-config dpdk libdpdk-dev libibverbs-dev libisal-dev
 libjansson-dev librdmacm-dev libseccomp-dev zlib1g-dev python3 iproute2 iputils-ping'
-tests='apt-utils busybox-static clang clang-format dapl2-utils dpdk-dev dpkg-dev fio g++ gcc-aarch64-linux-gnu
+tests='apt-utils bpftrace busybox-static clang clang-format dapl2-utils dpdk-dev dpkg-dev fio g++ gcc-aarch64-linux-gnu
 gcovr gpg hpcc ibverbs-utils infiniband-diags kmod libblas-dev libbpf-dev libclang-rt-dev libcmocka-dev
 libfabric-bin libgloo-dev libmpich-dev libopenmpi-dev librdmacm1 libsystemd-dev lintian mandoc mpich nftables
 open-iscsi openmpi-bin perftest prometheus prometheus-node-exporter

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/no_cancel.h"
+#include "base/usdt.h"
 #include "shm/shm.h"
 #include "shm/watch.h"
 #include "ucm/backend.h"
@@ -56,6 +57,7 @@ progress_thread_sleep(struct progress_thread *t, uint64_t ns)
 		.tv_sec = (time_t)(ns / NS_PER_SEC), .tv_nsec = (long)(ns % NS_PER_SEC)};
 	int n = ppoll(fds, OWN_FDS + pairs, ns == TIME_NEVER ? NULL : &until, NULL);
 
+	USDT(wake_up, 0u, n > 0 ? (uint32_t)n : 0u);
 	t->told = n > 0 && fds[1].revents != 0;
 	t->lags = n > 0 && pairs_wakes_read(shm, fds + OWN_FDS, pairs);
 	for (unsigned i = 0; n > 0 && i < 2; i++) {

@@ -4,6 +4,7 @@
 
 #include "base/asleep.h"
 #include "base/futex.h"
+#include "base/usdt.h"
 #include "engine/engine_state.h"
 #include "engine/event_wait.h"
 #include "engine/manual_progress.h"
@@ -90,6 +91,7 @@ waiter_sleep(struct event_wait *w, bool *events)
 	if (event_take_sleep(w->q, &wakes)) {
 		words[n++] = futex_word(&w->e->taker.wakes, wakes, false);
 		rc = words_await(w, n);
+		USDT(wake_up, 1u, (uint32_t)(rc == 0));
 		event_take_awake(w->q);
 	}
 	/* The progress thread takes over in time: the waiter may leave after this. */

@@ -476,8 +476,7 @@ read_gap_repeated(struct qp *qp, uint32_t psn, uint32_t packets, uint64_t now)
 		req->rtt_start = TIME_NEVER;
 		req->rtt_counts = false;
 	}
-	qp->stats.retransmitted++;
-	qp->shared->stats->retransmitted++;
+	req_count_resent(qp, psn, packets);
 	qp->shared->stats->read_repeated++;
 	repeats_update(qp);
 	/* The probe is one for the oldest READ. */

@@ -8,6 +8,7 @@
 #ifndef ROCADE_QP_REQ_H
 #define ROCADE_QP_REQ_H
 
+#include "base/usdt.h"
 #include "qp/qp_state.h"
 #include "qp/read_gap_state.h"
 #include "qp/sack_board.h"
@@ -178,6 +179,15 @@ req_take_psns(struct qp *qp, const struct send_wqe *wqe, uint32_t packets)
 	req->started_idx++;
 }
 
+/* A packet is sent again that takes this number of PSNs. */
+static __rte_always_inline void
+req_count_resent(struct qp *qp, uint32_t psn, uint32_t packets)
+{
+	qp->stats.retransmitted++;
+	qp->shared->stats->retransmitted++;
+	USDT(retransmission, qp->qpn, psn, packets);
+}
+
 /* Packet next_psn of the request at next_idx has been built and takes this number of
  * PSNs: moves next_psn, and after its last packet next_idx. */
 static __rte_always_inline void
@@ -185,10 +195,8 @@ req_advance(struct qp *qp, uint32_t packets)
 {
 	struct requester *req = &qp->req;
 
-	if (psn_diff(req->next_psn, req->sent_psn) < 0) {
-		qp->stats.retransmitted++;
-		qp->shared->stats->retransmitted++;
-	}
+	if (psn_diff(req->next_psn, req->sent_psn) < 0)
+		req_count_resent(qp, req->next_psn, packets);
 	req->next_psn = psn_add(req->next_psn, packets);
 	req->pos_psn = req->next_psn;
 	if (psn_diff(req->next_psn, req->sent_psn) > 0)

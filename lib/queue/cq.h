@@ -13,6 +13,7 @@
 #include <rte_spinlock.h>
 
 #include "base/base_alloc.h"
+#include "base/usdt.h"
 #include "queue/app_locks.h"
 #include "queue/cq_moderate.h"
 #include "queue/event_queue.h"
@@ -205,6 +206,8 @@ cqe_write(struct cq *cq, uint32_t index, const struct cqe *from)
 	cqe->opcode = from->opcode;
 	cqe->status = from->status;
 	cqe->wc_flags = from->wc_flags;
+	USDT_IN_MEMORY(completion, cqe->qpn, cqe->wr_id, cqe->opcode, cqe->status,
+		cqe->byte_len);
 	/* Pairs with the acquire in cq_peek(). */
 	__atomic_store_n(&cqe->flags, cq_phase(cq, index), __ATOMIC_RELEASE);
 }

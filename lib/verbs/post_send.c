@@ -57,6 +57,7 @@ send_list_write(
 		}
 		flags = (*wr)->send_flags | always;
 		send_write(wqe, *wr, row, num, len, flags, addressed, type);
+		USDT_IN_MEMORY(post, qp->qpn, wqe->wr_id, wqe->opcode, wqe->len);
 		(*prod)++;
 		if (flags & IBV_SEND_SIGNALED) {
 			vqp->last_signaled = *prod;

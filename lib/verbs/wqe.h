@@ -7,6 +7,7 @@
 #include <endian.h>
 #include <string.h>
 
+#include "base/usdt.h"
 #include "qp/wr_row.h"
 #include "verbs/objects.h"
 
