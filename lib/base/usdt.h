@@ -81,8 +81,17 @@
 
 #else
 
+static inline void
+usdt_none(int first, ...)
+{
+	(void)first;
+}
+
+/* The arguments count as used. */
 #define USDT(name, ...)                                                                  \
 	do {                                                                             \
+		if (0)                                                                   \
+			usdt_none(0, __VA_ARGS__);                                       \
 	} while (0)
 #define USDT_IN_MEMORY(name, ...) USDT(name, __VA_ARGS__)
 
