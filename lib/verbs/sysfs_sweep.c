@@ -180,7 +180,7 @@ sysfs_sweep(int folder, const char *path, const struct device_facts *now)
 	char prefix[64];
 	DIR *dir = opendir(path);
 
-	snprintf(prefix, sizeof(prefix), "%s%u-", TREE_NAME + 1, (unsigned)geteuid());
+	snprintf(prefix, sizeof(prefix), "%s%u-", &TREE_NAME[1], (unsigned)geteuid());
 	while (dir != NULL && (entry = readdir(dir)) != NULL) {
 		int root;
 
