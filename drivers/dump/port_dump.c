@@ -266,12 +266,30 @@ port_dump_start(struct rocade_port *port, const struct rocade_port_dump_conf *co
 	return 0;
 }
 
+static int
+port_dump_begin(struct rocade_port *port, const struct rocade_port_dump_conf *conf)
+{
+	int err, state = no_cancel_begin();
+
+	pthread_mutex_lock(&port->lock);
+	if (port->dump != NULL)
+		err = rocade_fail(
+			EBUSY, "the frames of this port are being written already");
+	else
+		err = port_dump_start(port, conf);
+	pthread_mutex_unlock(&port->lock);
+	no_cancel_end(state);
+	return err;
+}
+
 EXPORT int
 rocade_port_dump(struct rocade_port *port, const struct rocade_port_dump_conf *given)
 {
 	struct rocade_port_dump_conf taken, *conf = &taken;
-	int err, state;
+	int err;
 
+	if (arg_missing("port", port))
+		return EINVAL;
 	if (given == NULL)
 		return rocade_fail(EINVAL, "no configuration of the dump given");
 	err = conf_take(CONF_KIND(struct rocade_port_dump_conf, no_out), conf, given,
@@ -289,16 +307,7 @@ rocade_port_dump(struct rocade_port *port, const struct rocade_port_dump_conf *g
 			conf->room_kib, ROOM_KIB_MAX);
 	if (conf->no_in && conf->no_out)
 		return rocade_fail(EINVAL, "no_in and no_out: no frame is left");
-	state = no_cancel_begin();
-	pthread_mutex_lock(&port->lock);
-	if (port->dump != NULL)
-		err = rocade_fail(
-			EBUSY, "the frames of this port are being written already");
-	else
-		err = port_dump_start(port, conf);
-	pthread_mutex_unlock(&port->lock);
-	no_cancel_end(state);
-	return err;
+	return port_dump_begin(port, conf);
 }
 
 EXPORT int
@@ -306,8 +315,11 @@ rocade_port_dump_stop_sized(
 	struct rocade_port *port, struct rocade_port_dump_stats *stats, size_t size)
 {
 	struct rocade_port_dump_stats sum = {0};
-	int err = ENOENT, state = no_cancel_begin();
+	int err = ENOENT, state;
 
+	if (arg_missing("port", port))
+		return EINVAL;
+	state = no_cancel_begin();
 	pthread_mutex_lock(&port->lock);
 	if (port->dump != NULL)
 		err = dump_end(port->dump, &sum);

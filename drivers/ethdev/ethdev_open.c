@@ -103,8 +103,11 @@ rocade_open_port(const struct rocade_port_conf *conf, struct rocade_port **out)
 	struct rocade_port_conf read;
 	struct dev_conf dev;
 	struct port port;
-	int err = port_conf_read(conf, &read, &dev);
+	int err;
 
+	if (arg_missing("port", out))
+		return EINVAL;
+	err = port_conf_read(conf, &read, &dev);
 	if (err == 0)
 		err = eal_check();
 	if (err == 0)

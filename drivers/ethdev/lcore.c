@@ -109,6 +109,8 @@ rocade_engine_launch(struct rocade_engine *engine, unsigned lcore)
 {
 	int err;
 
+	if (arg_missing("engine", engine))
+		return EINVAL;
 	if (rte_lcore_count() == 0)
 		return rocade_fail(EINVAL, "EAL is not initialised: there are no lcores");
 	if (lcore >= RTE_MAX_LCORE || !rte_lcore_is_enabled(lcore))
@@ -133,6 +135,8 @@ rocade_engine_stop(struct rocade_engine *engine)
 {
 	int err = 0;
 
+	if (arg_missing("engine", engine))
+		return EINVAL;
 	pthread_mutex_lock(&lock);
 	if (!engine->launched) {
 		err = rocade_fail(EINVAL, "no lcore runs this engine");

@@ -72,8 +72,11 @@ rocade_open_shared(const struct rocade_port_conf *conf,
 	struct rocade_port_conf read;
 	struct dev_conf dev;
 	struct port port;
-	int err = port_conf_read(conf, &read, &dev);
+	int err;
 
+	if (arg_missing("port", out))
+		return EINVAL;
+	err = port_conf_read(conf, &read, &dev);
 	if (err == 0 && (read.pool != NULL || read.numa != 0))
 		err = rocade_fail(EINVAL,
 			"pool, numa: only rocade_open_port() uses them; struct "
@@ -130,8 +133,11 @@ rocade_shared_stats_sized(
 	struct rocade_engine *engine, struct rocade_shared_stats *stats, size_t size)
 {
 	struct rocade_shared_stats got;
-	struct shared_queue *q = queue_of(engine);
+	struct shared_queue *q;
 
+	if (arg_missing("engine", engine) || arg_missing("stats", stats))
+		return EINVAL;
+	q = queue_of(engine);
 	if (q == NULL)
 		return rocade_fail(EINVAL, "not an engine of a shared port");
 	got = (struct rocade_shared_stats){

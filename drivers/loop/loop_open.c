@@ -100,8 +100,11 @@ rocade_open_loop(const struct rocade_port_conf conf[2], struct rocade_port *port
 	struct rocade_port *first, *second;
 	struct dev_conf dev[2];
 	struct port port[2];
-	int err = loop_sides_find(conf, &second_conf);
+	int err;
 
+	if (arg_missing("ports", ports))
+		return EINVAL;
+	err = loop_sides_find(conf, &second_conf);
 	if (err == 0)
 		err = port_conf_read(conf, &read[0], &dev[0]);
 	if (err == 0)

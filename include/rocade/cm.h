@@ -20,6 +20,8 @@
  * rocade_error() then describes the failure. Each of them may return ENOMEM. Any thread
  * may call them, but only one at a time for each connection manager. None waits for a
  * message of the peer. Structures and private data passed in are copied during the call.
+ * A pointer that is NULL although the description does not allow it gives EINVAL, as rocade.h
+ * describes; private data may be NULL if its length is 0. param may be NULL in all functions.
  * The pointer `user` belongs to the caller; events return it. Port numbers are in host
  * byte order.
  */
@@ -221,7 +223,7 @@ struct rocade_cm_event {
  * the application then calls rocade_cm_next_event() until that returns EAGAIN. The
  * descriptor belongs to cm: it must not be read or closed. The engines must be polled
  * meanwhile, by any thread. Applications that never call this function have no overhead
- * from it.
+ * from it. -1: cm is NULL.
  */
 int rocade_cm_fd(struct rocade_cm *cm);
 

@@ -7,7 +7,7 @@
  * of `rocaded`; no installed library contains them.
  *
  * Functions that return int return 0 or a positive errno value; rocade_error() then
- * describes the failure.
+ * describes the failure. Pointers must be valid, or NULL where a description allows that.
  */
 #ifndef ROCADE_DAEMON_H
 #define ROCADE_DAEMON_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copies of the packets that a daemon moves, as `rocade-dump` writes them. These functions are
- * part of Rocade's programs; no installed library contains them. */
+ * part of Rocade's programs; no installed library contains them. Pointers must be valid, or NULL where a
+ * description allows that. */
 #ifndef ROCADE_DUMP_H
 #define ROCADE_DUMP_H
 

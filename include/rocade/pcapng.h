@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Part of Rocade's programs; no installed library exports these functions. */
 /* Writes pcapng (draft-ietf-opsawg-pcapng), the format of Wireshark: little-endian, Ethernet,
- * times in nanoseconds. Errors show in ferror(to). */
+ * times in nanoseconds. Errors show in ferror(to). Pointers must be valid, or NULL where a description
+ * allows that. */
 #ifndef ROCADE_PCAPNG_H
 #define ROCADE_PCAPNG_H
 

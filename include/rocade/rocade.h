@@ -12,6 +12,10 @@
  * function, but rocade_close_port() must be the last call on its port. Strings passed in
  * are copied. A port does not survive fork().
  *
+ * A pointer that is NULL where the description does not allow it gives EINVAL, NULL, 0 or false, or
+ * nothing happens, and rocade_error() names the argument. To save time in a poll loop, the pointers of
+ * rocade_engine_poll(), rocade_engine_input(), rocade_engine_exceptions() and rocade_wc_mbuf() must be valid.
+ *
  * Structures may get members at their end in later releases, except struct rocade_peer_window, which is
  * part of another. A program tells the library how long its structures are: by their first
  * member, size, or in a function of this header, which calls rocade_*_sized(). A function that fills a
@@ -248,8 +252,7 @@ struct rocade_stat {
 };
 
 /* Fills up to n rows with the counters of an engine (an index, or -1 for the sum of all).
- * Returns how many counters there are; rows may be NULL if n is 0. An index without an
- * engine gives zeros. */
+ * Returns how many counters there are. rows may be NULL. An index without an engine gives zeros. */
 unsigned rocade_port_stats_sized(struct rocade_port *port, int engine,
 	struct rocade_stat *rows, unsigned n, size_t row_size);
 static inline unsigned
@@ -268,7 +271,7 @@ rocade_qp_stats(struct ibv_qp *qp, struct rocade_stat *rows, unsigned n)
 }
 
 /* The functions that fill the following structures return EINVAL if the object is not of
- * a Rocade device. */
+ * a Rocade device, or a pointer is NULL. */
 struct rocade_qp_info {
 	unsigned engine;
 	uint32_t dest_qpn;
@@ -364,7 +367,7 @@ struct rocade_neigh {
 	/* time since the neighbour last answered, in nanoseconds; UINT64_MAX: never */
 	uint64_t age_ns;
 };
-/* Fills up to n rows with the port's neighbours. Returns how many there are. */
+/* Fills up to n rows with the port's neighbours. Returns how many there are. rows may be NULL. */
 unsigned rocade_port_neighs_sized(
 	struct rocade_port *port, struct rocade_neigh *rows, unsigned n, size_t row_size);
 static inline unsigned
@@ -399,7 +402,7 @@ struct rocade_peer {
 	 * READs and atomics, from the peer. */
 	struct rocade_peer_window send, read;
 };
-/* Fills up to n rows with the peers of all engines. Returns how many there are. */
+/* Fills up to n rows with the peers of all engines. Returns how many there are. rows may be NULL. */
 unsigned rocade_port_peers_sized(
 	struct rocade_port *port, struct rocade_peer *rows, unsigned n, size_t row_size);
 static inline unsigned
@@ -413,17 +416,15 @@ rocade_port_peers(struct rocade_port *port, struct rocade_peer *rows, unsigned n
 struct rocade_impair {
 	uint32_t loss_ppm; /* frames per million, 0..1000000, as the next three */
 	uint32_t duplicate_ppm;
-	/* held back until 1 to 8 later frames have passed, the queue was idle for 16 polls, or, of sent
-	 * ones, until a QP of the queue ends */
+	/* held back until 1 to 8 later frames have passed, the queue was idle for 16 polls, or, of
+	 * sent ones, until a QP of the queue ends */
 	uint32_t reorder_ppm;
 	uint32_t corrupt_ppm; /* one bit flipped, behind the Ethernet header */
 	/* The same seed has the same effect on the same sequence of frames of a queue. */
 	uint64_t seed;
 };
 /* Impair the frames received (rocade_port_impair()) or sent (rocade_port_impair_tx()) on
- * every queue of the port from now on. All rates 0: off. EINVAL: a rate exceeds 1000000, or impair
- * is NULL.
- * ENOMEM. */
+ * every queue of the port from now on. All rates 0: off. EINVAL: a rate exceeds 1000000. ENOMEM. */
 int rocade_port_impair_sized(
 	struct rocade_port *port, const struct rocade_impair *impair, size_t size);
 int rocade_port_impair_tx_sized(
@@ -445,7 +446,7 @@ struct rocade_impair_stats {
 	uint64_t corrupted;
 };
 /* The effects on all queues since the port was opened, of frames received and of frames
- * sent. Return 0. */
+ * sent. Return 0, or EINVAL for a pointer that is NULL. */
 int rocade_port_impair_stats_sized(
 	struct rocade_port *port, struct rocade_impair_stats *stats, size_t size);
 int rocade_port_impair_tx_stats_sized(
@@ -474,8 +475,7 @@ struct rocade_port_dump_conf {
 };
 /* Writes the frames that the port receives and sends from now on to a file, by a thread of its
  * own. Engines do not wait for it: frames that come too fast are lost for the file, and counted
- * there. EBUSY: the port's frames are being written. EINVAL: conf is NULL, or a member is wrong.
- * ENOMEM; errors of open(2). */
+ * there. EBUSY: the port's frames are being written. EINVAL: a member is wrong. ENOMEM; errors of open(2). */
 int rocade_port_dump(struct rocade_port *port, const struct rocade_port_dump_conf *conf);
 
 struct rocade_port_dump_stats {

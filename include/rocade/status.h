@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The state of a daemon and its clients, as printed by `rocade-status`. These functions
- * are part of Rocade's programs; no installed library contains them. */
+ * are part of Rocade's programs; no installed library contains them. Pointers must be valid, or NULL
+ * where a description allows that. */
 #ifndef ROCADE_STATUS_H
 #define ROCADE_STATUS_H
 

@@ -16,6 +16,8 @@ rocade_gid_parse(const char *text, union ibv_gid *gid)
 	uint8_t prefix_len;
 	uint8_t raw[16];
 
+	if (arg_missing("gid", gid))
+		return EINVAL;
 	if (text == NULL || strchr(text, '/') != NULL ||
 		gid_parse(text, raw, &prefix_len) != 0)
 		return rocade_fail(EINVAL,
@@ -28,6 +30,8 @@ rocade_gid_parse(const char *text, union ibv_gid *gid)
 EXPORT const char *
 rocade_gid_format(const union ibv_gid *gid, char *buf, size_t size)
 {
+	if (arg_missing("gid", gid) || arg_missing("buf", buf))
+		return NULL;
 	return gid_format(gid->raw, buf, size);
 }
 
@@ -38,6 +42,8 @@ rocade_port_resolve(struct rocade_port *port, const union ibv_gid *gid)
 	uint8_t mac[6];
 	int err;
 
+	if (arg_missing("port", port) || arg_missing("gid", gid))
+		return EINVAL;
 	gid_format(gid->raw, text, sizeof(text));
 	if (!gid_is_unicast(gid->raw))
 		return rocade_fail(
@@ -86,8 +92,11 @@ EXPORT int
 rocade_port_set_addresses(struct rocade_port *port, const char *addresses,
 	const char *gateway4, const char *gateway6)
 {
-	int err, state = no_cancel_begin();
+	int err, state;
 
+	if (arg_missing("port", port))
+		return EINVAL;
+	state = no_cancel_begin();
 	pthread_mutex_lock(&change_lock);
 	err = addresses_change(port, addresses, gateway4, gateway6);
 	pthread_mutex_unlock(&change_lock);
@@ -98,15 +107,19 @@ rocade_port_set_addresses(struct rocade_port *port, const char *addresses,
 EXPORT bool
 rocade_port_link_up(struct rocade_port *port)
 {
-	return dev_link_up(port->dev);
+	return !arg_missing("port", port) && dev_link_up(port->dev);
 }
 
 EXPORT int
 rocade_port_set_link(struct rocade_port *port, bool up)
 {
-	struct port *p = &port->dev->port;
-	int err = p->ops->set_link != NULL ? -p->ops->set_link(p->drv, up) : EOPNOTSUPP;
+	struct port *p;
+	int err;
 
+	if (arg_missing("port", port))
+		return EINVAL;
+	p = &port->dev->port;
+	err = p->ops->set_link != NULL ? -p->ops->set_link(p->drv, up) : EOPNOTSUPP;
 	if (err == ENOTSUP)
 		return rocade_fail(EOPNOTSUPP, "this port cannot set its link state");
 	if (err != 0)
@@ -138,8 +151,11 @@ EXPORT unsigned
 rocade_port_neighs_sized(
 	struct rocade_port *port, struct rocade_neigh *rows, unsigned n, size_t row_size)
 {
-	struct neigh_rows to = {.rows = (char *)rows, .size = row_size, .n = n};
+	struct neigh_rows to = {
+		.rows = (char *)rows, .size = row_size, .n = rows_of(rows, n)};
 
+	if (arg_missing("port", port))
+		return 0;
 	net_each(port->dev->net, engine_clock(), neigh_row, &to);
 	return to.count;
 }

@@ -176,6 +176,8 @@ rocade_context_set_engine(struct ibv_context *context, int engine)
 {
 	struct verbs_ctx *ctx;
 
+	if (arg_missing("context", context))
+		return EINVAL;
 	if (!context_is_ours(context))
 		return rocade_fail(EINVAL, "the context is not of a Rocade device");
 	ctx = to_ctx(context);

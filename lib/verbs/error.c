@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -15,6 +16,15 @@ rocade_fail(int err, const char *fmt, ...)
 	vsnprintf(error_text, sizeof(error_text), fmt, args);
 	va_end(args);
 	return err;
+}
+
+bool
+arg_missing(const char *name, const void *pointer)
+{
+	if (pointer != NULL)
+		return false;
+	(void)rocade_fail(EINVAL, "%s is NULL: expected a valid pointer", name);
+	return true;
 }
 
 EXPORT const char *

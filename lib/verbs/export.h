@@ -15,6 +15,9 @@
  * rocade_fail(...)`. */
 int rocade_fail(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* Returns true, and sets the text, if the program has given no pointer for this argument. */
+bool arg_missing(const char *name, const void *pointer);
+
 /* Gives the program a structure that the library has filled, of len bytes, in the size bytes that the
  * program has for it: see rocade.h. */
 static inline void
@@ -26,7 +29,14 @@ out_give(void *to, size_t size, const void *from, size_t len)
 	memset((char *)to + both, 0, size - both);
 }
 
-/* The same for row i of an array of the program, whose rows have row_size bytes each. */
+/* The number of rows that can be filled in: none without an array. */
+static inline unsigned
+rows_of(const void *rows, unsigned n)
+{
+	return rows != NULL ? n : 0;
+}
+
+/* As out_give(), for row i of an array of the program, whose rows have row_size bytes each. */
 static inline void
 stat_give(struct rocade_stat *rows, unsigned i, size_t row_size,
 	const struct rocade_stat *row)

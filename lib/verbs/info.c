@@ -16,6 +16,9 @@ rocade_port_stats_sized(struct rocade_port *port, int engine, struct rocade_stat
 	struct port_stats stats = {0};
 	uint64_t values[PORT_STAT_COUNT];
 
+	if (arg_missing("port", port))
+		return 0;
+	n = rows_of(rows, n);
 	if (engine < 0)
 		dev_stats(port->dev, &stats);
 	else if ((unsigned)engine < port->engine_count)
@@ -35,8 +38,9 @@ rocade_qp_stats_sized(
 {
 	const uint32_t *values;
 
-	if (!context_is_ours(qp->context))
+	if (arg_missing("qp", qp) || !context_is_ours(qp->context))
 		return 0;
+	n = rows_of(rows, n);
 	values = (const uint32_t *)&to_qp(qp)->qp->stats;
 	for (unsigned i = 0; i < n && i < QP_STAT_COUNT; i++)
 		stat_give(rows, i, row_size,
@@ -69,6 +73,8 @@ rocade_qp_info_sized(struct ibv_qp *ibv, struct rocade_qp_info *info, size_t siz
 	struct engine *e;
 	struct qp *qp;
 
+	if (arg_missing("qp", ibv) || arg_missing("info", info))
+		return EINVAL;
 	if (!context_is_ours(ibv->context))
 		return rocade_fail(EINVAL, "the QP is not of a Rocade device");
 	qp = to_qp(ibv)->qp;
@@ -100,6 +106,8 @@ rocade_qp_events(struct ibv_qp *ibv, void (*line)(const char *text, void *arg), 
 {
 	struct flight_copy copy;
 
+	if (arg_missing("qp", ibv) || arg_missing("line", line))
+		return EINVAL;
 	if (!context_is_ours(ibv->context))
 		return rocade_fail(EINVAL, "the QP is not of a Rocade device");
 	if (!dev_qp_events(to_qp(ibv)->qp, &copy))
@@ -150,18 +158,22 @@ rocade_port_peers_sized(
 {
 	struct peer_rows to = {.next = (char *)rows, .size = row_size};
 
-	return dev_peers_each(port->dev, n, peer_row, &to);
+	if (arg_missing("port", port))
+		return 0;
+	return dev_peers_each(port->dev, rows_of(rows, n), peer_row, &to);
 }
 
 EXPORT unsigned
 rocade_port_engine_count(struct rocade_port *port)
 {
-	return port->engine_count;
+	return arg_missing("port", port) ? 0 : port->engine_count;
 }
 
 EXPORT struct rocade_engine *
 rocade_port_engine(struct rocade_port *port, unsigned index)
 {
+	if (arg_missing("port", port))
+		return NULL;
 	return index < port->engine_count ? &port->engines[index] : NULL;
 }
 

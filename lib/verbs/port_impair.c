@@ -121,12 +121,14 @@ port_impair(struct rocade_port *port, enum impair_lane lane,
 	return err == 0 ? 0 : rocade_fail(err, "no memory for the impairment of a queue");
 }
 
-static void
+static int
 port_impair_stats(struct rocade_port *port, enum impair_lane lane,
 	struct rocade_impair_stats *stats, size_t size)
 {
 	struct impair_stats sum = {0};
 
+	if (arg_missing("port", port) || arg_missing("stats", stats))
+		return EINVAL;
 	pthread_mutex_lock(&port->lock);
 	for (unsigned i = 0; i < port->engine_count; i++) {
 		struct impair_stats one;
@@ -143,6 +145,7 @@ port_impair_stats(struct rocade_port *port, enum impair_lane lane,
 			.reordered = sum.reordered,
 			.corrupted = sum.corrupted},
 		sizeof(*stats));
+	return 0;
 }
 
 static int
@@ -152,6 +155,8 @@ port_impair_sized(struct rocade_port *port, enum impair_lane lane,
 	struct rocade_impair taken;
 	int err;
 
+	if (arg_missing("port", port))
+		return EINVAL;
 	if (impair == NULL)
 		return rocade_fail(EINVAL, "no struct rocade_impair given");
 	err = conf_take(CONF_KIND(struct rocade_impair, seed), &taken, impair, size);
@@ -176,14 +181,12 @@ EXPORT int
 rocade_port_impair_stats_sized(
 	struct rocade_port *port, struct rocade_impair_stats *stats, size_t size)
 {
-	port_impair_stats(port, IMPAIR_RX, stats, size);
-	return 0;
+	return port_impair_stats(port, IMPAIR_RX, stats, size);
 }
 
 EXPORT int
 rocade_port_impair_tx_stats_sized(
 	struct rocade_port *port, struct rocade_impair_stats *stats, size_t size)
 {
-	port_impair_stats(port, IMPAIR_TX, stats, size);
-	return 0;
+	return port_impair_stats(port, IMPAIR_TX, stats, size);
 }

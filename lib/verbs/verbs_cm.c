@@ -15,6 +15,8 @@ rocade_cm_open(struct ibv_context *context, struct rocade_cm **out)
 	struct cm_conf conf;
 	int rc;
 
+	if (arg_missing("context", context) || arg_missing("cm", out))
+		return EINVAL;
 	if (!context_is_ours(context))
 		return rocade_fail(EINVAL, "the context is not of a Rocade device");
 	if (to_ctx(context)->dev == NULL)
@@ -52,6 +54,8 @@ rocade_cm_open(struct ibv_context *context, struct rocade_cm **out)
 EXPORT void
 rocade_cm_close(struct rocade_cm *cm)
 {
+	if (arg_missing("cm", cm))
+		return;
 	cm_port_close(cm->port);
 	(void)event_purge(&cm->wakeup);
 	event_queue_fini(&cm->events);
@@ -67,6 +71,8 @@ cm_listener_open(struct rocade_cm *cm, bool ud, uint16_t port, uint32_t backlog,
 	struct rocade_cm_listener *l;
 	int rc;
 
+	if (arg_missing("cm", cm) || arg_missing("listener", out))
+		return EINVAL;
 	if (port == 0 || backlog == 0)
 		return rocade_fail(EINVAL, "invalid %s 0: expected at least 1",
 			port == 0 ? "port" : "backlog");
@@ -96,6 +102,8 @@ rocade_cm_listen(struct rocade_cm *cm, uint16_t port, uint32_t backlog, void *us
 EXPORT void
 rocade_cm_unlisten(struct rocade_cm_listener *listener)
 {
+	if (arg_missing("listener", listener))
+		return;
 	cm_port_lock(listener->cm->port);
 	cm_unlisten(listener->listener, engine_clock());
 	cm_port_unlock(listener->cm->port);
@@ -103,12 +111,12 @@ rocade_cm_unlisten(struct rocade_cm_listener *listener)
 }
 
 int
-cm_private_check(size_t len, size_t max)
+cm_private_check(const void *data, size_t len, size_t max)
 {
-	if (len <= max)
-		return 0;
-	return rocade_fail(
-		EINVAL, "private_len: invalid value %zu: expected at most %zu", len, max);
+	if (len > max)
+		return rocade_fail(EINVAL,
+			"private_len: invalid value %zu: expected at most %zu", len, max);
+	return len != 0 && arg_missing("private_data", data) ? EINVAL : 0;
 }
 
 static int
@@ -122,7 +130,7 @@ conn_param_read(const struct rocade_cm_param *param, size_t private_max,
 		rc = conf_take(
 			CONF_KIND(struct rocade_cm_param, psn), out, param, param->size);
 	if (rc == 0)
-		rc = cm_private_check(out->private_len, private_max);
+		rc = cm_private_check(out->private_data, out->private_len, private_max);
 	if (rc != 0)
 		return rc;
 	if (out->retry_count > 7 || out->rnr_retry_count > 7 || out->timeout > 31 ||
@@ -212,8 +220,12 @@ rocade_cm_connect(struct rocade_cm *cm, struct ibv_qp *qp, const union ibv_gid *
 	struct rocade_cm_param p;
 	struct cm_request req;
 	struct rocade_cm_id *id;
-	int rc = conn_param_read(param, CMA_REQ_PRIVATE, &p);
+	int rc;
 
+	if (arg_missing("cm", cm) || arg_missing("qp", qp) || arg_missing("peer", peer) ||
+		arg_missing("id", out))
+		return EINVAL;
+	rc = conn_param_read(param, CMA_REQ_PRIVATE, &p);
 	if (rc == 0)
 		rc = conn_qp_check(cm, qp);
 	if (rc == 0)
@@ -241,12 +253,16 @@ EXPORT int
 rocade_cm_accept(struct rocade_cm_id *id, struct ibv_qp *qp,
 	const struct rocade_cm_param *param, void *user)
 {
-	const struct cm_event *r = &id->request;
+	const struct cm_event *r;
 	struct rocade_cm_param p;
 	struct cm_qp local;
 	struct cm_ece own;
-	int rc = conn_param_read(param, mad_private_max(MAD_REP), &p);
+	int rc;
 
+	if (arg_missing("id", id) || arg_missing("qp", qp))
+		return EINVAL;
+	r = &id->request;
+	rc = conn_param_read(param, mad_private_max(MAD_REP), &p);
 	if (rc == 0)
 		rc = conn_qp_check(id->cm, qp);
 	if (rc != 0)
@@ -280,6 +296,9 @@ rocade_cm_reject(struct rocade_cm_id *id, const void *private_data, size_t priva
 {
 	int rc;
 
+	if (arg_missing("id", id) ||
+		(private_len != 0 && arg_missing("private_data", private_data)))
+		return EINVAL;
 	cm_port_lock(id->cm->port);
 	rc = cm_reject(
 		id->conn, CM_REJ_CONSUMER, private_data, private_len, engine_clock());
@@ -292,6 +311,8 @@ rocade_cm_disconnect(struct rocade_cm_id *id)
 {
 	int rc;
 
+	if (arg_missing("id", id))
+		return EINVAL;
 	cm_port_lock(id->cm->port);
 	rc = cm_disconnect(id->conn, NULL, 0, engine_clock());
 	cm_port_unlock(id->cm->port);
@@ -301,6 +322,8 @@ rocade_cm_disconnect(struct rocade_cm_id *id)
 EXPORT void
 rocade_cm_release(struct rocade_cm_id *id)
 {
+	if (arg_missing("id", id))
+		return;
 	cm_qp_listener_remove(id);
 	cm_port_lock(id->cm->port);
 	cm_release(id->conn, engine_clock());

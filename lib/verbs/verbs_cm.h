@@ -52,8 +52,8 @@ cm_has_qp(const struct rocade_cm *cm, const struct ibv_qp *qp)
 /* Creates a listener. ud: for datagram requests. */
 int cm_listener_open(struct rocade_cm *cm, bool ud, uint16_t port, uint32_t backlog,
 	void *user, struct rocade_cm_listener **out);
-/* Returns EINVAL if private data of len bytes is too long. */
-int cm_private_check(size_t len, size_t max);
+/* Returns EINVAL if private data of len bytes is too long, or there is none at data. */
+int cm_private_check(const void *data, size_t len, size_t max);
 /* Fills in the addresses and the service of a request. Returns EINVAL if port is 0, or
  * the addresses are not unicast ones of the same family. */
 int cm_request_begin(struct rocade_cm *cm, const union ibv_gid *peer, uint8_t ps,

@@ -158,6 +158,8 @@ wakeup_raise(void *arg)
 EXPORT int
 rocade_cm_fd(struct rocade_cm *cm)
 {
+	if (arg_missing("cm", cm))
+		return -1;
 	cm_port_set_wake(cm->port, wakeup_raise, cm);
 	return cm->events.fd;
 }
@@ -269,10 +271,14 @@ EXPORT int
 rocade_cm_next_event_sized(
 	struct rocade_cm *cm, struct rocade_cm_event *event, size_t size)
 {
-	bool woken = wakeups_drain(cm);
 	struct rocade_cm_event got;
-	int rc = event_fetch(cm, &got);
+	bool woken;
+	int rc;
 
+	if (arg_missing("cm", cm) || arg_missing("event", event))
+		return EINVAL;
+	woken = wakeups_drain(cm);
+	rc = event_fetch(cm, &got);
 	if (rc == 0)
 		out_give(event, size, &got, sizeof(got));
 	if (woken)
@@ -284,8 +290,12 @@ EXPORT unsigned
 rocade_cm_stats_sized(
 	struct rocade_cm *cm, struct rocade_stat *rows, unsigned n, size_t row_size)
 {
-	const uint64_t *values = (const uint64_t *)cm_stats_of(cm_port_lock(cm->port));
+	const uint64_t *values;
 
+	if (arg_missing("cm", cm))
+		return 0;
+	n = rows_of(rows, n);
+	values = (const uint64_t *)cm_stats_of(cm_port_lock(cm->port));
 	for (unsigned i = 0; i < n && i < CM_STAT_COUNT; i++)
 		stat_give(rows, i, row_size,
 			&(struct rocade_stat){.name = cm_stat_rows[i].name,

@@ -25,7 +25,9 @@ ud_param_read(const struct rocade_cm_ud_param *param, size_t private_max,
 		rc = conf_take(CONF_KIND(struct rocade_cm_ud_param, sgid_index), out,
 			param, param->size);
 
-	return rc == 0 ? cm_private_check(out->private_len, private_max) : rc;
+	return rc == 0 ? cm_private_check(
+				 out->private_data, out->private_len, private_max)
+		       : rc;
 }
 
 EXPORT int
@@ -35,8 +37,11 @@ rocade_cm_ud_resolve(struct rocade_cm *cm, const union ibv_gid *peer, uint16_t p
 	struct rocade_cm_ud_param p;
 	struct cm_request req;
 	struct rocade_cm_id *id;
-	int rc = ud_param_read(param, CMA_SIDR_PRIVATE, &p);
+	int rc;
 
+	if (arg_missing("cm", cm) || arg_missing("peer", peer) || arg_missing("id", out))
+		return EINVAL;
+	rc = ud_param_read(param, CMA_SIDR_PRIVATE, &p);
 	if (rc == 0)
 		rc = cm_request_begin(cm, peer, CMA_PS_UDP, port, p.sgid_index, &req);
 	if (rc != 0)
@@ -76,8 +81,11 @@ rocade_cm_ud_answer(struct rocade_cm_id *id, struct ibv_qp *qp,
 	struct ibv_qp_init_attr init;
 	struct rocade_cm_ud_param p;
 	struct ibv_qp_attr attr;
-	int rc = ud_param_read(param, mad_private_max(MAD_SIDR_REP), &p);
+	int rc;
 
+	if (arg_missing("id", id) || arg_missing("qp", qp))
+		return EINVAL;
+	rc = ud_param_read(param, mad_private_max(MAD_SIDR_REP), &p);
 	if (rc != 0)
 		return rc;
 	if (!cm_has_qp(id->cm, qp) || qp->qp_type != IBV_QPT_UD)
@@ -96,8 +104,11 @@ rocade_cm_ud_reject(
 	struct rocade_cm_id *id, int status, const struct rocade_cm_ud_param *param)
 {
 	struct rocade_cm_ud_param p;
-	int rc = ud_param_read(param, mad_private_max(MAD_SIDR_REP), &p);
+	int rc;
 
+	if (arg_missing("id", id))
+		return EINVAL;
+	rc = ud_param_read(param, mad_private_max(MAD_SIDR_REP), &p);
 	if (rc != 0)
 		return rc;
 	if (status < CM_SIDR_NO_SERVICE || status > CM_SIDR_NO_QP)

@@ -187,6 +187,8 @@ rocade_cq_info_sized(struct ibv_cq *ibv, struct rocade_cq_info *info, size_t siz
 	struct rocade_cq_info got = {0};
 	const struct cq *cq;
 
+	if (arg_missing("cq", ibv) || arg_missing("info", info))
+		return EINVAL;
 	if (!context_is_ours(ibv->context))
 		return rocade_fail(EINVAL, "the CQ is not of a Rocade device");
 	cq = &to_cq(ibv)->cq;

@@ -301,8 +301,11 @@ port_unpublish(struct rocade_port *port)
 EXPORT int
 rocade_close_port(struct rocade_port *port)
 {
-	int err = port_unpublish(port);
+	int err;
 
+	if (arg_missing("port", port))
+		return EINVAL;
+	err = port_unpublish(port);
 	if (err != 0)
 		return err;
 	if (watch != NULL)
@@ -320,7 +323,7 @@ rocade_close_port(struct rocade_port *port)
 EXPORT struct ibv_device *
 rocade_port_device(struct rocade_port *port)
 {
-	return &port->device->ibv;
+	return arg_missing("port", port) ? NULL : &port->device->ibv;
 }
 
 unsigned

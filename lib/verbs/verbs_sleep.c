@@ -25,8 +25,11 @@ launched_check(struct rocade_engine *engine)
 EXPORT int
 rocade_engine_fd(struct rocade_engine *engine, int *fd)
 {
-	int err = launched_check(engine), state;
+	int err, state;
 
+	if (arg_missing("engine", engine) || arg_missing("fd", fd))
+		return EINVAL;
+	err = launched_check(engine);
 	if (err != 0)
 		return err;
 	if (engine_is_manual(engine->engine))
@@ -45,8 +48,11 @@ rocade_engine_fd(struct rocade_engine *engine, int *fd)
 EXPORT int
 rocade_engine_arm(struct rocade_engine *engine)
 {
-	int err = launched_check(engine);
+	int err;
 
+	if (arg_missing("engine", engine))
+		return EINVAL;
+	err = launched_check(engine);
 	if (err != 0)
 		return err;
 	if (!engine_sleep_is_open(engine->engine))
@@ -58,6 +64,6 @@ rocade_engine_arm(struct rocade_engine *engine)
 EXPORT void
 rocade_engine_disarm(struct rocade_engine *engine)
 {
-	if (engine_sleep_is_open(engine->engine))
+	if (!arg_missing("engine", engine) && engine_sleep_is_open(engine->engine))
 		engine_sleep_end(engine->engine);
 }

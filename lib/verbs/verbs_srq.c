@@ -247,6 +247,8 @@ rocade_srq_info_sized(struct ibv_srq *ibv, struct rocade_srq_info *info, size_t 
 	struct srq *srq;
 	struct dev *dev;
 
+	if (arg_missing("srq", ibv) || arg_missing("info", info))
+		return EINVAL;
 	if (!context_is_ours(ibv->context))
 		return rocade_fail(EINVAL, "the SRQ is not of a Rocade device");
 	srq = &to_srq(ibv)->srq;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Compiles each installed header by itself, as C and as C++, with the warnings that programs turn on,
-and the C of docs/embedding.md. Each structure that may grow is in the table of sized_test.c."""
+and the C of docs/embedding.md. Each structure that may grow is in the table of sized_test.c, and
+null_args_test.c calls each function that gets a pointer, but those that rocade.h excepts."""
 
 import os
 import re
@@ -67,6 +68,28 @@ def not_in_table(root):
     return sorted(structs - PART - table)
 
 
+def functions_with_pointers(text):
+    """Returns the names without _sized, which the functions of a header call."""
+    declared = re.findall(r"^\w[\w *]*?\b(rocade_\w+)\(([^{;]*?)\)[;\s]", text, re.M)
+    declared += re.findall(r"^(rocade_\w+)\(([^{;]*?)\)\n\{", text, re.M)
+    return {name.replace("_sized", "") for name, args in declared if "*" in args}
+
+
+def without_null(root):
+    """Returns the functions that are given no NULL by null_args_test.c, and those that rocade.h excepts
+    although they are."""
+    functions, excepted = set(), set()
+    for name in headers(root):
+        with open(os.path.join(root, "include", name), encoding="utf-8") as file:
+            text = file.read()
+        functions |= functions_with_pointers(text)
+        for names in re.findall(r"the pointers of\n \* (rocade_.*?) must be valid", text, re.S):
+            excepted |= set(re.findall(r"(rocade_\w+)\(\)", names))
+    with open(os.path.join(root, "test/verbs/null_args_test.c"), encoding="utf-8") as file:
+        given = set(re.findall(r"(rocade_\w+)\((?:[^;]*, )?NULL", file.read()))
+    return sorted((functions - excepted - given) | (excepted & given) | (excepted - functions))
+
+
 def parts(text):
     """Returns the blocks of C: (line, text, whole program)."""
     for block in re.finditer(r"^```c\n(.*?)^```$", text, re.M | re.S):
@@ -92,7 +115,10 @@ def document(command, root):
 
 def selftest(command):
     """The check finds what it is for."""
-    return all([compiled(command, "int f(void)\n{\n\tputs(\"\");\n}\n", "c"),
+    declarations = "int rocade_a_sized(void *p);\nconst char *rocade_b(\n\tint i, char *c);\nint rocade_c(int i);\n" \
+                   "static inline int\nrocade_d(int *i)\n{\n}\n"
+    return all([functions_with_pointers(declarations) == {"rocade_a", "rocade_b", "rocade_d"},
+                compiled(command, "int f(void)\n{\n\tputs(\"\");\n}\n", "c"),
                 not compiled(command, "int main(void)\n{\n\treturn 0;\n}\n", "c"),
                 [whole for _, _, whole in parts("```c\n#include <a.h>\n```\n\n```c\nf();\n```\n")] == [True, False]])
 
@@ -104,7 +130,8 @@ def main():
     include = ["-I", os.path.join(root, "include")]
     command = cc + WARNINGS + include
     cases = [("the check finds errors", "" if selftest(command) else "it does not"),
-             ("the table of layouts has each structure", " ".join(not_in_table(root)))]
+             ("the table of layouts has each structure", " ".join(not_in_table(root))),
+             ("each function that gets a pointer is given NULL", " ".join(without_null(root)))]
     for name in headers(root):
         text = "#include <%s>\n" % name
         cases.append((name + " is C", compiled(command, text, "c")))
