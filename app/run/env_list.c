@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +18,14 @@ list_has(const char *list, const char *entry, const char *separators)
 			return true;
 	}
 	return false;
+}
+
+bool
+env_has(const char *name, const char *entry, const char *separators)
+{
+	const char *present = getenv(name);
+
+	return present != NULL && list_has(present, entry, separators);
 }
 
 void

@@ -13,6 +13,7 @@
 enum host_devices { HOST_DEVICES_SHOW, HOST_DEVICES_HIDE, HOST_DEVICES_AS_SET };
 
 struct conf {
+	const char *program;
 	const char *socket;
 	const char *device;
 	const char *library;

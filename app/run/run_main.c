@@ -17,6 +17,7 @@
 #include <common/options.h>
 
 #include "env_list.h"
+#include "preload_check.h"
 #include "run_conf.h"
 #include "sanitizer_env.h"
 #include "stacks.h"
@@ -71,7 +72,8 @@ static const struct option_row option_rows[] = {
 		.valid = "a number from 0 to 18446744073709551615",
 		.text = "seed of these faults (default: 1)"},
 	{OPTION_FLAG, 0, "no-advice", NULL, MEMBER(no_advice), .max = true,
-		.text = "print no line of advice when PROGRAM has ended after errors"},
+		.text = "print no line of advice: before a PROGRAM that cannot use the device, "
+			"and when PROGRAM has ended after errors"},
 	{OPTION_TEXT, 0, "library", "PATH", MEMBER(library),
 		.text = "the librocade-verbs.so to preload"},
 	{OPTION_TEXT, 0, "daemon", "PATH", MEMBER(daemon),
@@ -210,6 +212,8 @@ environment_set(const struct conf *s)
 		setenv("ROCADE_EXPLAIN", "1", 1);
 	if (s->no_advice)
 		env_prepend("ROCADE_OFF", "advice", ",");
+	if (!env_has("ROCADE_OFF", "advice", ","))
+		preload_check(s->program, s->mount);
 	env_prepend("LD_PRELOAD", s->library, PRELOAD_SEPARATORS);
 	stacks_env_set(device);
 	sanitizer_env_set(s->suppressions);
@@ -248,6 +252,7 @@ main(int argc, char **argv)
 		fprintf(stderr, PROGRAM ": --impair-seed requires --impair\n");
 		return EXIT_USAGE;
 	}
+	s.program = argv[optind];
 	s.library =
 		path_absolute(s.library, PRELOAD_SEPARATORS, library, sizeof(library));
 	if (s.socket == NULL)

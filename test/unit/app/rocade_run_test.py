@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """rocade-run --start-local: a daemon that has something to say, signals, the exit status, the list
 of preloaded libraries, the host's devices, options of
-sanitizers."""
+sanitizers, programs that the library cannot be loaded into."""
 
 import fcntl
 import functools
@@ -10,8 +10,11 @@ import glob
 import os
 import pty
 import re
+import platform
 import shutil
 import signal
+import stat
+import struct
 import sys
 import tempfile
 import termios
@@ -303,5 +306,89 @@ def impairment(folder):
          "packets between clients are impaired on purpose: loss=1%,dup=0.5%, seed 1" in done.stderr, done)
 
 
+# Machine in the ELF header, and a program that ends with status 7.
+MACHINES = {"x86_64": (62, "bf07000000 b83c000000 0f05"), "aarch64": (183, "e00080d2 a80b80d2 010000d4")}
+MUSL = b"/no/ld-musl-x86_64.so.1"
+
+
+def static_program(path):
+    """An ELF file without PT_INTERP."""
+    machine, code = MACHINES[platform.machine()]
+    code = bytes.fromhex(code)
+    entry, size = 0x400000 + 64 + 56, 64 + 56 + len(code)
+    with open(path, "wb") as file:
+        file.write(b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack(
+            "<HHIQQQIHHHHHH", 2, machine, 1, entry, 64, 0, 0, 64, 56, 1, 0, 0, 0))
+        file.write(struct.pack("<IIQQQQQQ", 1, 5, 0, 0x400000, 0x400000, size, size, 0x1000) + code)
+    os.chmod(path, 0o755)
+    return path
+
+
+def linker_of(path):
+    """The run-time linker that an ELF file names."""
+    with open(path, "rb") as file:
+        return re.search(rb"/lib[\w/-]*/ld-[\w.-]+", file.read())[0]
+
+
+def with_linker(path, original, name):
+    """A copy of a program that names another run-time linker, which need not exist."""
+    with open(original, "rb") as file:
+        content = file.read()
+    old = linker_of(original)
+    with open(path, "wb") as file:
+        file.write(content.replace(old, name.ljust(len(old), b"\0"), 1))
+    os.chmod(path, 0o755)
+    return path
+
+
+def with_rights(path, original):
+    """A set-user-ID program of another user, and whether the kernel makes it one."""
+    if os.geteuid() != 0:
+        path = shutil.which("su", path="/bin:/usr/bin:/sbin")
+    else:
+        shutil.copy(original, path)
+        os.chown(path, 65534, 65534)
+        os.chmod(path, 0o4755)
+    with open("/proc/self/status", encoding="ascii") as file:
+        free = re.search(r"^NoNewPrivs:\s*0$", file.read(), re.M)
+    return path, bool(free) and not os.statvfs(path).f_flag & os.ST_NOSUID and os.stat(path).st_mode & stat.S_ISUID
+
+
+@in_folder
+def out_of_reach(folder):
+    """One line says why the library is not loaded, and the program runs."""
+    true = os.path.realpath(shutil.which("true"))
+    fixed = static_program(os.path.join(folder, "fixed"))
+    musl = with_linker(os.path.join(folder, "musl"), true, MUSL)
+    rights, kept = with_rights(os.path.join(folder, "rights"), true)
+    scripts = [os.path.join(folder, name) for name in ("script", "of_script", "of_shell")]
+    for path, interpreter in zip(scripts, (fixed + " -x", " " + scripts[0], "/bin/sh")):
+        with open(path, "w", encoding="ascii") as file:
+            file.write("#!%s\nexit 7\n" % interpreter)
+        os.chmod(path, 0o755)
+    static = "is linked statically, so Rocade's library cannot be loaded"
+    of_script = "is a script, and its interpreter '%s' %s" % (fixed, static)
+    path = dict(os.environ, PATH="%s:%s" % (folder, os.environ["PATH"]))
+    for name, words, status, said, env in [
+            ("a static program", (fixed,), 7, "'%s' %s" % (fixed, static), None),
+            ("one that PATH finds", ("fixed",), 7, "'fixed' " + static, path),
+            ("a script of one", (scripts[0],), 7, of_script, None),
+            ("a script of such a script", (scripts[1],), 7, of_script, None),
+            ("a program with musl", (musl,), 127, "is linked with musl, and Rocade's library needs glibc", None),
+            ("a set-user-ID program", (rights, "--version"), 0,
+             "is set-user-ID, set-group-ID or has capabilities" if kept else "", None),
+            ("a dynamic program", ("true",), 0, "", None),
+            ("a script of one that is dynamic", (scripts[2],), 7, "", None),
+            ("the run-time linker", (linker_of(true).decode(), true), 0, "", None)]:
+        done = started(*words, **({"env": env} if env else {}))
+        lines = [line for line in done.stderr.splitlines()
+                 if line.startswith("rocade-run: ") and "cannot run" not in line]
+        case("%s: %s" % (name, said.replace(folder, "") or "no line"), done.returncode == status and
+             (len(lines) == 1 and said in lines[0] if said else not lines), done)
+    done = process.run([RUN, "--no-advice", *command(fixed)[1:]])
+    case("--no-advice prints no such line", done.returncode == 7 and
+         "rocade-run:" not in done.stderr, done)
+
+
 if __name__ == "__main__":
-    sys.exit(run(messages, signals, preloads, terminal, ignored, host_devices, sanitizers, impairment))
+    sys.exit(run(messages, signals, preloads, terminal, ignored, host_devices, sanitizers, impairment, out_of_reach))
