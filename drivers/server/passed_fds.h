@@ -15,7 +15,8 @@
  * at a message before it receives it, and leaves one with descriptors where it is. A socket with
  * messages in its queue is closed by a thread, and with it what is queued. The same thread closes what
  * the daemon has given away. Each user has its own thread, and what that has to close is charged to the
- * user until it is closed.
+ * user until it is closed. A second thread of the user closes connections whose clients have not read all
+ * replies, once these are read.
  */
 #ifndef ROCADE_SERVER_PASSED_FDS_H
 #define ROCADE_SERVER_PASSED_FDS_H
@@ -57,6 +58,11 @@ ssize_t passed_fds_recv(
 /* Closes a socket that clients can send to, without waiting for descriptors in its queue. If it
  * has to wait, one descriptor is charged to the account, if that has room, or NULL. */
 void passed_fds_close(struct passed_fds *passed, struct account *account, int fd);
+
+/* Closes the socket of a connection whose client has not read all replies, once it has, or has closed its end.
+ * The kernel keeps what is not read, and charges it to the daemon. So the connection, for which the caller has
+ * charged one ACCOUNT_connections, stays charged until then, and descriptors as above. */
+void passed_fds_close_unread(struct passed_fds *passed, struct account *account, int fd);
 
 /* Closes a descriptor that was given to a client, without waiting for what that has done with it. It is
  * charged as above; the caller charges it no more. -1: none. */

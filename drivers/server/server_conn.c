@@ -2,7 +2,6 @@
 /* Connections of client processes: accept, requests, end. */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -171,18 +170,6 @@ data_serve(struct conn *conn, const struct sw_request *req)
 	       (ssize_t)len;
 }
 
-/* Logs both versions: an older client may print only "Protocol not supported". */
-static void
-version_log(struct conn *conn, const struct sw_request *req)
-{
-	const struct ucred who = {.pid = conn->pid, .uid = conn->uid};
-	char why[64];
-
-	snprintf(why, sizeof(why), "version %" PRIu32 " of the protocol, expected %d",
-		req->version, SW_PROTO_VERSION);
-	reject_log(conn->daemon, &who, why);
-}
-
 /* Takes the key of the process from SW_ATTACH or SW_CM_OPEN. The first one counts: a connection stays
  * that of its process. */
 static void
@@ -211,7 +198,7 @@ request_serve(struct conn *conn, const void *request, size_t len)
 	if (!sw_serve(d->sw, &device, conn->client, request, len, &reply))
 		return false;
 	if (reply.error == EPROTONOSUPPORT)
-		version_log(conn, request);
+		reject_version_log(conn, ((const struct sw_request *)request)->version);
 	if (reply.error == 0)
 		key_take(conn, request);
 	if (reply.error == 0 && query_is_data(reply.type))
@@ -434,6 +421,22 @@ conn_listen_end(struct rocade_daemon *d)
 	close(listener);
 }
 
+/* The client may keep its end open, and with it the replies that it has not read. */
+static void
+socket_close(struct conn *conn)
+{
+	struct passed_fds *passed = &conn->daemon->passed;
+	int fd = fd_source_remove(&conn->socket);
+
+	account_give(conn->account, ACCOUNT_descriptors, FDS_PER_CONN);
+	if (!replies_are_read(fd)) {
+		passed_fds_close_unread(passed, conn->account, fd);
+		return;
+	}
+	account_give(conn->account, ACCOUNT_connections, 1);
+	passed_fds_close(passed, conn->account, fd);
+}
+
 void
 conn_close(struct conn *conn)
 {
@@ -455,8 +458,7 @@ conn_close(struct conn *conn)
 	rdmacm_forget(conn);
 	fd_source_close(&conn->process);
 	share_destroy(conn);
-	conn_discharge(conn->account);
-	passed_fds_close(&d->passed, conn->account, fd_source_remove(&conn->socket));
+	socket_close(conn);
 	account_close(conn->account);
 	conn->account = NULL;
 	TAILQ_REMOVE(&d->conns, conn, link);

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "base/base_log.h"
 #include "engine/clock.h"
 #include "server/peer_process.h"
@@ -17,6 +20,17 @@ reject_log(struct rocade_daemon *d, const struct ucred *who, const char *why)
 	d->rejected_ns = now;
 	log_warn("client rejected: %s of user %u: %s",
 		peer_process_text(who->pid, text, sizeof(text)), (unsigned)who->uid, why);
+}
+
+void
+reject_version_log(const struct conn *conn, uint32_t version)
+{
+	const struct ucred who = {.pid = conn->pid, .uid = conn->uid};
+	char why[64];
+
+	snprintf(why, sizeof(why), "version %" PRIu32 " of the protocol, expected %d",
+		version, SW_PROTO_VERSION);
+	reject_log(conn->daemon, &who, why);
 }
 
 struct sw_refusal

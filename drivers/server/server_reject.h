@@ -9,6 +9,8 @@
 
 /* Logs at most one line in a second: a client may try again and again. */
 void reject_log(struct rocade_daemon *d, const struct ucred *who, const char *why);
+/* Logs both versions in the same way: an older client may print only "Protocol not supported". */
+void reject_version_log(const struct conn *conn, uint32_t version);
 /* Returns the limit that was reached since account->full was reset, or kind 0. account: may be NULL. */
 struct sw_refusal reject_limit(const struct account *account);
 /* Tells the client why, if its user has not been told too often: what the client leaves unread stays the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Replies with descriptors (SCM_RIGHTS). */
+/* Replies with descriptors (SCM_RIGHTS), and whether a client has read all replies. */
 #ifndef ROCADE_SERVER_SERVER_REPLY_H
 #define ROCADE_SERVER_SERVER_REPLY_H
 
@@ -14,5 +14,8 @@
  * from RLIMIT_NOFILE on it refuses further ones (ETOOMANYREFS).
  */
 bool reply_send(int socket, const struct sw_reply *reply, const int *fds, unsigned n);
+
+/* Returns whether the client has received all that was sent to it, or has closed its end. */
+bool replies_are_read(int socket);
 
 #endif

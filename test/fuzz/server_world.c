@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <poll.h>
 #include <sys/timerfd.h>
 
 #include "base/random.h"
@@ -309,9 +310,20 @@ message_read(struct client *c)
 	return true;
 }
 
+/* The user of a deaf client is charged for its connection until the client closes its end. */
+static bool
+is_ended(const struct client *c)
+{
+	struct pollfd p = {.fd = c->fd, .events = POLLRDHUP};
+
+	return poll(&p, 1, 0) == 1;
+}
+
 static void
 replies_read(struct client *c)
 {
+	if (c->fd >= 0 && c->deaf && is_ended(c))
+		client_end(c);
 	while (c->fd >= 0 && !c->deaf && message_read(c))
 		continue;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Replies with descriptors: a client has at most one that it has not read. */
+/* Replies that a client does not read: of those with descriptors it has at most one. */
 #include "server_fixture.h"
 #include "server/server_reply.h"
 
@@ -76,4 +76,133 @@ TEST(replies_without_descriptors_follow_at_once)
 	expect_reply(&e, 0);
 	assert_true(send_with(&e, 1));
 	ends_close(&e);
+}
+
+/* Requests the status until the daemon disconnects, and reads nothing. */
+static void
+unread_leave(struct server_fixture *b, int fd)
+{
+	struct sw_request req = {
+		.magic = SW_PROTO_MAGIC, .version = SW_PROTO_VERSION, .type = SW_STATUS};
+
+	client_connect_fd(b, fd);
+	assert_int_equal(b->d->conn_count, 1);
+	for (unsigned sent = 0; b->d->conn_count != 0; sent++) {
+		assert_true(sent < 1000);
+		assert_int_equal(send(fd, &req, sizeof(req), 0), sizeof(req));
+		daemon_handle_all(b);
+	}
+}
+
+static size_t
+unread_read(int fd)
+{
+	static struct sw_data_reply reply;
+	size_t unread = 0;
+	ssize_t len;
+
+	while ((len = recv(fd, &reply, sizeof(reply), MSG_DONTWAIT)) > 0)
+		unread += (size_t)len;
+	assert_int_equal(len, 0); /* the end is behind the replies */
+	return unread;
+}
+
+TEST(unread_data_is_bounded)
+{
+	struct server_fixture b;
+	int fd;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	b.closers_wait = true;
+	fd = client_socket();
+	unread_leave(&b, fd);
+	assert_in_range(unread_read(fd), 1, 4 * sizeof(struct sw_data_reply));
+	close(fd);
+	fixture_close(&b);
+}
+
+/* Returns how many connections the user is charged for. */
+static uint32_t
+connections_held(struct server_fixture *b, const struct account *account)
+{
+	passed_fds_collect(&b->d->passed);
+	return account->held[ACCOUNT_connections];
+}
+
+/* Sends the client's own end, as kernels before 6.16 let it. */
+static void
+own_end_send(int fd)
+{
+	char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8))) = {0};
+	struct iovec from = {.iov_base = "x", .iov_len = 1};
+	struct msghdr msg = {.msg_iov = &from,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	assert_int_equal(sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT), 1);
+}
+
+/* The kernel charges what a client has not read to the daemon. So the client's user is charged. */
+TEST(own_end_of_a_client_in_its_queue_keeps_no_connection_charged)
+{
+	struct sw_request req = {
+		.magic = SW_PROTO_MAGIC, .version = SW_PROTO_VERSION, .type = SW_STATUS};
+	const struct account *account;
+	struct server_fixture b;
+	const int on = 1;
+	int fd;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	b.closers_wait = true;
+	(void)setsockopt(b.d->listen.fd, SOL_SOCKET, SO_PASSRIGHTS, &on, sizeof(on));
+	b.d->passed.refused = false;
+	fd = client_connect(&b);
+	account = TAILQ_FIRST(&b.d->accounts.users);
+	assert_int_equal(send(fd, &req, sizeof(req), 0), sizeof(req));
+	daemon_handle_all(&b);
+	own_end_send(fd);
+	assert_int_equal(send(fd, "", 0, 0), 0);
+	conn_close(TAILQ_FIRST(&b.d->conns));
+	assert_int_equal(connections_held(&b, account), 1);
+	close(fd);
+	assert_true(awaited(connections_held(&b, account) == 0));
+	fixture_close(&b);
+}
+
+TEST(connection_is_charged_until_its_replies_are_read)
+{
+	const struct account *account;
+	int fds[3], other, last = client_socket();
+	struct server_fixture b;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.max_clients = 1});
+	b.closers_wait = true;
+	fds[0] = client_socket();
+	fds[1] = client_socket();
+	fds[2] = last;
+	for (unsigned i = 0; i < RTE_DIM(fds); i++)
+		unread_leave(&b, fds[i]);
+	account = TAILQ_FIRST(&b.d->accounts.users);
+	assert_int_equal(connections_held(&b, account), RTE_DIM(fds));
+	assert_int_equal(account->held[ACCOUNT_descriptors], 2 * RTE_DIM(fds));
+	other = client_connect(&b);
+	assert_int_equal(b.d->conn_count, 0); /* too many of this user */
+	close(other);
+	assert_true(unread_read(fds[0]) != 0);
+	close(fds[1]);
+	assert_true(awaited(connections_held(&b, account) == 1));
+	assert_int_equal(account->held[ACCOUNT_descriptors], 2);
+	other = client_connect(&b);
+	assert_int_equal(b.d->conn_count, 1);
+	close(fds[0]);
+	close(other);
+	/* The end of the daemon does not wait for the last one: its end is closed, too. */
+	fixture_close(&b);
+	close(last);
 }
