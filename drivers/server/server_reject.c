@@ -53,9 +53,11 @@ told_take(struct account *account)
 {
 	uint64_t now = clock_now();
 
-	if (account == NULL || rate_ready_ns(&account->told) > now)
+	if (account == NULL || rate_ready_ns(&account->told) > now ||
+		rate_ready_ns(&account->all->told) > now)
 		return false;
 	rate_take(&account->told, now);
+	rate_take(&account->all->told, now);
 	return true;
 }
 

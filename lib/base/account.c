@@ -85,6 +85,7 @@ void
 accounts_init(struct accounts *all)
 {
 	TAILQ_INIT(&all->users);
+	rate_init(&all->told, ACCOUNT_TOLD_ALL_NS, ACCOUNT_TOLD_ALL_BURST);
 	for (unsigned kind = 0; kind < ACCOUNT_KINDS; kind++)
 		account_limit_set(&all->limits[kind], UINT32_MAX, false);
 }
@@ -137,17 +138,37 @@ accounts_fini(struct accounts *all)
 		account_free(TAILQ_FIRST(&all->users));
 }
 
-static void
-unused_free(struct accounts *all, uint64_t now)
+/* Returns when the user's buckets are full. */
+static uint64_t
+account_full_ns(const struct account *account)
 {
-	struct account *account, *next;
+	return RTE_MAX(account->control_ns, account->told.full_ns);
+}
+
+/* Frees the accounts without holders whose buckets are full. Of more than ACCOUNT_KEPT others the first one that
+ * would be full goes, but for that of uid, which connects. */
+static void
+unused_free(struct accounts *all, uint32_t uid, uint64_t now)
+{
+	struct account *account, *next, *first = NULL;
+	unsigned kept = 0;
 
 	for (account = TAILQ_FIRST(&all->users); account != NULL; account = next) {
 		next = TAILQ_NEXT(account, link);
-		if (account->holders == 0 && account->control_ns <= now &&
-			account->told.full_ns <= now)
+		if (account->holders != 0)
+			continue;
+		if (account_full_ns(account) <= now) {
 			account_free(account);
+			continue;
+		}
+		kept++;
+		if (account->uid != uid &&
+			(first == NULL ||
+				account_full_ns(account) < account_full_ns(first)))
+			first = account;
 	}
+	if (kept > ACCOUNT_KEPT)
+		account_free(first);
 }
 
 struct account *
@@ -155,7 +176,7 @@ account_open(struct accounts *all, uint32_t uid, uint64_t now)
 {
 	struct account *account;
 
-	unused_free(all, now);
+	unused_free(all, uid, now);
 	TAILQ_FOREACH (account, &all->users, link) {
 		if (account->uid == uid) {
 			account->holders++;

@@ -21,6 +21,13 @@
  * ACCOUNT_TOLD_NS. */
 #define ACCOUNT_TOLD_BURST 64
 #define ACCOUNT_TOLD_NS (10 * NS_PER_SEC)
+/* The same of all users together: what they do not read is memory of the daemon, however many uids a host gives
+ * out. */
+#define ACCOUNT_TOLD_ALL_BURST 1024
+#define ACCOUNT_TOLD_ALL_NS NS_PER_SEC
+
+/* Accounts without holders that are kept. There are more only after as many users had one at once. */
+#define ACCOUNT_KEPT 256
 
 enum account_kind {
 #define ACCOUNT(name, text) ACCOUNT_##name,
@@ -71,6 +78,7 @@ struct account {
 
 struct accounts {
 	TAILQ_HEAD(, account) users;
+	struct rate told; /* as account->told, of all users */
 	struct account_limit limits[ACCOUNT_KINDS];
 };
 
@@ -98,7 +106,8 @@ void accounts_fini(struct accounts *all);
 
 /* Returns the user's account; NULL without memory. It lives until every holder has closed
  * it, control_ns is over and `told` is full: then a later call, for any user, frees it. Otherwise
- * a user could clear its buckets by connecting anew. */
+ * a user could clear its buckets by connecting anew. While more than ACCOUNT_KEPT wait for that, each call
+ * frees the one that would wait for the shortest time. */
 struct account *account_open(struct accounts *all, uint32_t uid, uint64_t now);
 /* One more holder. */
 void account_hold(struct account *account);

@@ -72,6 +72,47 @@ TEST(account_outlives_its_holders_until_its_bucket_is_full)
 	accounts_fini(&all);
 }
 
+static unsigned
+accounts_count(const struct accounts *all)
+{
+	const struct account *account;
+	unsigned n = 0;
+
+	TAILQ_FOREACH (account, &all->users, link)
+		n++;
+	return n;
+}
+
+/* Many users are told why they are refused, one after another, and have no connection then. */
+TEST(accounts_that_are_kept_are_bounded)
+{
+	const uint64_t most = 1000 * NS_PER_SEC;
+	struct account *account;
+	struct accounts all;
+
+	accounts_init(&all);
+	for (uint32_t uid = 0; uid < 4 * ACCOUNT_KEPT; uid++) {
+		account = account_open(&all, uid, 0);
+		account->told.full_ns = uid == 0 ? most : NS_PER_SEC + uid;
+		account_close(account);
+		assert_true(accounts_count(&all) <= ACCOUNT_KEPT + 1);
+	}
+	assert_int_equal(accounts_count(&all), ACCOUNT_KEPT + 1);
+	/* The one that would be kept for the longest time is there. */
+	account = account_open(&all, 0, 0);
+	assert_int_equal(account->told.full_ns, most);
+	account_close(account);
+	/* No user clears its own buckets, although its account would be the first to go. */
+	account = account_open(&all, UINT32_MAX, 0);
+	account->control_ns = 1;
+	account_close(account);
+	assert_int_equal(accounts_count(&all), ACCOUNT_KEPT + 1);
+	account = account_open(&all, UINT32_MAX, 0);
+	assert_int_equal(account->control_ns, 1);
+	account_close(account);
+	accounts_fini(&all);
+}
+
 TEST(one_user_cannot_take_the_parts_of_others)
 {
 	struct account *greedy, *late[ACCOUNT_USERS];

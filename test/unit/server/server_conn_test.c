@@ -244,6 +244,11 @@ TEST(refusals_are_told_a_limited_number_of_times)
 	assert_int_equal(told_of(&b, ACCOUNT_TOLD_BURST + 50), ACCOUNT_TOLD_BURST);
 	account->told.full_ns -= 3600 * NS_PER_SEC;
 	assert_int_equal(told_of(&b, 3), 1);
+	/* All users together have a limit, too. */
+	rate_init(&account->told, 3600 * NS_PER_SEC, ACCOUNT_TOLD_BURST);
+	rate_init(&b.d->accounts.told, 3600 * NS_PER_SEC, 7);
+	assert_int_equal(told_of(&b, 20), 7);
+	assert_int_equal(account->told.full_ns, b.d->accounts.told.full_ns);
 	account_close(account);
 	fixture_close(&b);
 }
