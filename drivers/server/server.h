@@ -97,7 +97,6 @@ struct rocade_daemon {
 	struct conns closing;
 	struct ended_memory ended_memory;
 	struct rdmacm *cm;
-	uint32_t conn_count;
 	uint32_t corrupt_seen; /* last handled value of the switch's corrupt_count */
 	/* /dev/null: closed to accept and reject a connection when no descriptor is
 	 * left */

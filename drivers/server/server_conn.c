@@ -364,7 +364,6 @@ conn_admit(struct rocade_daemon *d, int fd, const struct ucred *who,
 		*why = "no memory";
 		return ENOMEM;
 	}
-	d->conn_count++;
 	TAILQ_INSERT_TAIL(&d->conns, conn, link);
 	return 0;
 }
@@ -463,7 +462,6 @@ conn_close(struct conn *conn)
 	conn->account = NULL;
 	TAILQ_REMOVE(&d->conns, conn, link);
 	TAILQ_INSERT_TAIL(&d->closing, conn, link);
-	d->conn_count--;
 }
 
 void

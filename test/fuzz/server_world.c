@@ -459,7 +459,7 @@ is_busy(void)
 {
 	const struct rocade_daemon *d = world.b.d;
 
-	return d->conn_count != 0 || world.connect_head != world.connect_tail ||
+	return !TAILQ_EMPTY(&d->conns) || world.connect_head != world.connect_tail ||
 	       !TAILQ_EMPTY(&d->sw->ended);
 }
 

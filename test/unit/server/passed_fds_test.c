@@ -97,7 +97,7 @@ queued_descriptor_case(unsigned how)
 	daemon_handle_all(&b);
 	if (how == 2)
 		conn_listen_end(b.d);
-	assert_int_equal(b.d->conn_count, 0);
+	assert_int_equal(conns_count(b.d), 0);
 	assert_int_equal(passed_fds_pending(&b.d->passed), 1);
 	close(fd);
 	lingering_end(&b, &l);
@@ -159,7 +159,7 @@ TEST(descriptors_do_not_fill_the_daemons_table)
 	fds = fds_count();
 	daemon_handle_all(&b);
 	assert_true(fds_count() <= fds);
-	assert_int_equal(b.d->conn_count, 0);
+	assert_int_equal(conns_count(b.d), 0);
 	assert_true(fixture_closers_await(&b));
 	close(fd);
 	fixture_close(&b);

@@ -86,7 +86,7 @@ TEST(connections_are_reserved)
 		fds[i] = client_connect(&f.b);
 	log_set_sink(NULL, NULL);
 	assert_non_null(strstr(last_warning, ": other users hold the other connections"));
-	assert_int_equal(f.b.d->conn_count, reserved(&f, ACCOUNT_connections));
+	assert_int_equal(conns_count(f.b.d), reserved(&f, ACCOUNT_connections));
 	for (unsigned i = 0; i < 7; i++)
 		close(fds[i]);
 	daemon_handle_all(&f.b);
@@ -116,7 +116,7 @@ TEST(descriptors_are_reserved)
 			close(fds[0]);
 	}
 	assert_true(close(client_connect(&f.b)) == 0);
-	assert_int_equal(f.b.d->conn_count, 1);
+	assert_int_equal(conns_count(f.b.d), 1);
 	client_detach(&f.b, &c);
 	account_fixture_close(&f);
 }

@@ -29,7 +29,7 @@ TEST(device_info_before_attach)
 	assert_int_equal(reply.error, ENOTCONN);
 	close(fd);
 	daemon_handle_all(&b);
-	assert_int_equal(b.d->conn_count, 0);
+	assert_int_equal(conns_count(b.d), 0);
 	fixture_close(&b);
 }
 
@@ -96,7 +96,7 @@ TEST(malformed_request_disconnects)
 		assert_int_equal(send(fd, bytes, lens[i], 0), lens[i]);
 		daemon_handle_all(&b);
 		assert_false(client_recv(fd, &reply, NULL));
-		assert_int_equal(b.d->conn_count, 0);
+		assert_int_equal(conns_count(b.d), 0);
 		close(fd);
 	}
 	fixture_close(&b);
@@ -114,12 +114,12 @@ TEST(client_that_does_not_read_is_disconnected)
 	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
 	b.closers_wait = true;
 	fd = client_connect(&b);
-	while (b.d->conn_count != 0 && sent < 100000) {
+	while (conns_count(b.d) != 0 && sent < 100000) {
 		assert_int_equal(send(fd, &req, sizeof(req), 0), sizeof(req));
 		sent++;
 		daemon_handle_all(&b);
 	}
-	assert_int_equal(b.d->conn_count, 0);
+	assert_int_equal(conns_count(b.d), 0);
 	close(fd);
 	fixture_close(&b);
 }
@@ -180,7 +180,7 @@ TEST(connections_of_a_user_are_limited)
 	warnings = 0;
 	for (unsigned i = 0; i < 17; i++)
 		fds[i] = client_connect(&b);
-	assert_int_equal(b.d->conn_count, 16);
+	assert_int_equal(conns_count(b.d), 16);
 	snprintf(expected, sizeof(expected),
 		"client rejected: process %d of user %u: too many connections of this "
 		"user (see max-clients)",
@@ -208,7 +208,7 @@ TEST(connections_of_a_user_are_limited)
 		close(fds[i]);
 	daemon_handle_all(&b);
 	fds[0] = client_connect(&b);
-	assert_int_equal(b.d->conn_count, 1);
+	assert_int_equal(conns_count(b.d), 1);
 	close(fds[0]);
 	fixture_close(&b);
 }
@@ -296,7 +296,7 @@ TEST(connections_of_all_are_limited)
 	log_set_sink(warning_keep, NULL);
 	for (unsigned i = 0; i < 4; i++)
 		fds[i] = client_connect(&b);
-	assert_int_equal(b.d->conn_count, 3);
+	assert_int_equal(conns_count(b.d), 3);
 	assert_non_null(
 		strstr(warning, ": too many connections of this user (see max-clients)"));
 	log_set_sink(NULL, NULL);
@@ -324,7 +324,7 @@ TEST(accept_without_free_descriptor_disconnects)
 	none.rlim_cur = (rlim_t)lowest;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
 	client_connect_fd(&b, fd);
-	assert_int_equal(b.d->conn_count, 0);
+	assert_int_equal(conns_count(b.d), 0);
 	assert_int_equal(recv(fd, &reply, sizeof(reply), MSG_DONTWAIT), SW_REFUSED_LEN);
 	assert_int_equal(reply.error, EMFILE);
 	assert_int_equal(reply.refusal.kind, 0);
@@ -408,14 +408,14 @@ TEST(own_process_connects_without_the_path)
 	assert_int_equal(rocade_daemon_connect(b.d, &fd), 0);
 	assert_non_null(own_accept(b.d));
 	assert_null(own_accept(b.d));
-	assert_int_equal(b.d->conn_count, 1);
+	assert_int_equal(conns_count(b.d), 1);
 	assert_int_equal(TAILQ_FIRST(&b.d->conns)->uid, getuid());
 	assert_int_equal(client_fetch(&b, fd, &req, &reply), 0);
 	reply.bytes[reply.len] = '\0';
 	assert_non_null(strstr((char *)reply.bytes, "192.0.2.1"));
 	close(fd);
 	daemon_handle_all(&b);
-	assert_int_equal(b.d->conn_count, 0);
+	assert_int_equal(conns_count(b.d), 0);
 	fixture_close(&b);
 }
 

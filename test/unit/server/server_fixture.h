@@ -54,6 +54,17 @@ fds_count(void)
 	return entries_count("/proc/self/fd");
 }
 
+static inline unsigned
+conns_count(const struct rocade_daemon *d)
+{
+	const struct conn *conn;
+	unsigned n = 0;
+
+	TAILQ_FOREACH (conn, &d->conns, link)
+		n++;
+	return n;
+}
+
 /* Number of mapped client memories. */
 static inline unsigned
 maps_count(void)

@@ -43,7 +43,7 @@ TEST(channel_ends_with_its_connection)
 	assert_int_equal(recv(end, &number, 4, MSG_DONTWAIT), -1);
 	close(fd);
 	daemon_handle_all(&b);
-	assert_int_equal(b.d->conn_count, 0);
+	assert_int_equal(conns_count(b.d), 0);
 	expect_end(end);
 	assert_int_equal(b.d->accounts.limits[ACCOUNT_descriptors].used, 0);
 	close(end);
@@ -244,7 +244,7 @@ TEST(malformed_command_disconnects)
 	daemon_handle_all(&b);
 	assert_int_equal(recv(fd, &reply, sizeof(reply), MSG_DONTWAIT), 0);
 	close(fd);
-	assert_int_equal(b.d->conn_count, 0);
+	assert_int_equal(conns_count(b.d), 0);
 	fixture_close(&b);
 }
 

@@ -86,8 +86,8 @@ unread_leave(struct server_fixture *b, int fd)
 		.magic = SW_PROTO_MAGIC, .version = SW_PROTO_VERSION, .type = SW_STATUS};
 
 	client_connect_fd(b, fd);
-	assert_int_equal(b->d->conn_count, 1);
-	for (unsigned sent = 0; b->d->conn_count != 0; sent++) {
+	assert_int_equal(conns_count(b->d), 1);
+	for (unsigned sent = 0; conns_count(b->d) != 0; sent++) {
 		assert_true(sent < 1000);
 		assert_int_equal(send(fd, &req, sizeof(req), 0), sizeof(req));
 		daemon_handle_all(b);
@@ -192,14 +192,14 @@ TEST(connection_is_charged_until_its_replies_are_read)
 	assert_int_equal(connections_held(&b, account), RTE_DIM(fds));
 	assert_int_equal(account->held[ACCOUNT_descriptors], 2 * RTE_DIM(fds));
 	other = client_connect(&b);
-	assert_int_equal(b.d->conn_count, 0); /* too many of this user */
+	assert_int_equal(conns_count(b.d), 0); /* too many of this user */
 	close(other);
 	assert_true(unread_read(fds[0]) != 0);
 	close(fds[1]);
 	assert_true(awaited(connections_held(&b, account) == 1));
 	assert_int_equal(account->held[ACCOUNT_descriptors], 2);
 	other = client_connect(&b);
-	assert_int_equal(b.d->conn_count, 1);
+	assert_int_equal(conns_count(b.d), 1);
 	close(fds[0]);
 	close(other);
 	/* The end of the daemon does not wait for the last one: its end is closed, too. */

@@ -127,7 +127,7 @@ TEST(socket_of_a_service_manager_is_served)
 	addr = d->addr;
 	assert_int_equal(connect(client, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	conn_accept(d);
-	assert_int_equal(d->conn_count, 1);
+	assert_int_equal(conns_count(d), 1);
 	conn_accept(d); /* does not block */
 	rocade_daemon_destroy(d);
 	close(client);

@@ -209,7 +209,7 @@ TEST(connections_that_wait_do_not_keep_users_waiting)
 		events_serve(b.d, 0);
 		replies += replies_read(fd);
 	}
-	assert_true(b.d->conn_count < RTE_DIM(fds));
+	assert_true(conns_count(b.d) < RTE_DIM(fds));
 	close(fd);
 	for (unsigned i = 0; i < RTE_DIM(fds); i++)
 		close(fds[i]);
@@ -299,15 +299,15 @@ TEST(the_end_of_a_process_is_charged)
 	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
 	assert_int_equal(info.si_status, 0);
 	conn_accept(b.d);
-	assert_int_equal(b.d->conn_count, 1);
+	assert_int_equal(conns_count(b.d), 1);
 	/* The socket is still open here, so only the process reports the end. Its user has had its turn of this
 	 * round. */
 	total = own->control_total_ns;
 	own->control_round = b.d->control.round;
 	control_packets_moved(b.d, TIME_NEVER);
-	for (unsigned looks = 0; b.d->conn_count != 0 && looks < 100; looks++)
+	for (unsigned looks = 0; conns_count(b.d) != 0 && looks < 100; looks++)
 		events_serve(b.d, 0);
-	assert_int_equal(b.d->conn_count, 0);
+	assert_int_equal(conns_count(b.d), 0);
 	assert_int_equal(b.d->control.parks, 1);
 	assert_int_equal(own->requests, 1);
 	assert_true(own->control_total_ns > total);
@@ -385,7 +385,7 @@ TEST(refused_connections_are_charged)
 	assert_int_equal(
 		connect(fd, (struct sockaddr *)&b.d->addr, sizeof(b.d->addr)), 0);
 	daemon_turn(&b);
-	assert_int_equal(b.d->conn_count, 0);
+	assert_int_equal(conns_count(b.d), 0);
 	assert_int_equal(own->requests, 1);
 	assert_int_equal(own->holders, 1);
 	close(fd);
