@@ -68,6 +68,7 @@ struct conn {
 	bool established;        /* the RDMA-CM connection is established */
 	bool asked;              /* this end has requested it, and has not accepted it */
 	bool outdated;           /* an option of the connection has changed since */
+	uint64_t ask_ns;         /* when the request is sent again; 0: it is not */
 	union ibv_gid cm_peer;   /* the other end of id */
 
 	/* Sending. */
@@ -235,8 +236,11 @@ struct host {
 	enum host_state state;
 	/* only reacts to the peer: sink, or the end of pingpong that replies */
 	bool passive;
-	bool reconnect; /* without RDMA-CM: the next start reconnects every QP */
-	bool by_cm;     /* `listen` or `connect` was given */
+	bool reconnect;       /* without RDMA-CM: the next start reconnects every QP */
+	bool by_cm;           /* `listen` or `connect` was given */
+	uint16_t cm_port;     /* of `connect` */
+	unsigned asks_later;  /* QPs of the port with ask_ns; of the head */
+	uint64_t asks_end_ns; /* no request is sent again after that; 0: none was */
 	enum closing closing;
 	struct rocade_cm *cm;
 	struct rocade_cm_listener *listener;
@@ -415,9 +419,8 @@ int host_set_path(struct host *host, char err[ERR_MAX]);
 int host_check_route(struct host *host, char err[ERR_MAX]);
 
 /* testpmd_cm.c: return 0, or -1 with a message in err. host_cm_connect() only sends the
- * requests to a peer, and returns its number. host_cm_tick() handles all events, with the cores of
- * run (may be NULL) held, and host_cm_established() returns the number of connections with a peer, or
- * (ALL_HOSTS) with all, that are established. */
+ * requests to a peer, and returns its number. host_cm_tick() handles all events, with the cores of run (may be
+ * NULL) held. host_cm_established(): number of connections with a peer (ALL_HOSTS: all) that are established. */
 struct run;
 int host_cm_listen(struct host *head, uint16_t port, char err[ERR_MAX]);
 int host_cm_connect(

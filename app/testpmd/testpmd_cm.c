@@ -242,28 +242,40 @@ peer_choose(struct host *head, const char *peer, char err[ERR_MAX])
 	return -1;
 }
 
-/* Requests the connections of a host. */
-static int
-host_request(struct host *host, uint16_t port, char err[ERR_MAX])
+int
+cm_conn_request(struct host *host, struct conn *conn)
 {
 	uint32_t of_peer = (uint32_t)conf_qps(host->conf, host->pc);
+	uint32_t index = (host->first_conn + (uint32_t)(conn - host->conns)) % of_peer;
 	struct rocade_cm_param param = cm_param(host);
 	struct conn_request conn_request;
+	int rc;
 
 	param.private_data = &conn_request;
 	param.private_len = sizeof(conn_request);
 	memcpy(conn_request.magic, CM_REQUEST_MAGIC, sizeof(conn_request.magic));
-	for (unsigned i = 0; i < host->n_conns; i++) {
-		struct conn *conn = &host->conns[i];
-		uint32_t index = (host->first_conn + i) % of_peer;
+	for (unsigned k = 0; k < 4; k++)
+		conn_request.index[k] = (uint8_t)(index >> (24 - 8 * k));
+	rc = rocade_cm_connect(host->head->cm, conn->qp, &host->path.peer, host->cm_port,
+		&param, conn, &conn->id);
+	if (rc != 0)
+		return rc;
+	conn->asked = true;
+	conn->cm_peer = host->path.peer;
+	return 0;
+}
 
-		for (unsigned k = 0; k < 4; k++)
-			conn_request.index[k] = (uint8_t)(index >> (24 - 8 * k));
-		if (rocade_cm_connect(host->head->cm, conn->qp, &host->path.peer, port,
-			    &param, conn, &conn->id) != 0)
+/* Requests the connections of a host. */
+static int
+host_request(struct host *host, uint16_t port, char err[ERR_MAX])
+{
+	host->cm_port = port;
+	host->asks_end_ns = 0;
+	for (unsigned i = 0; i < host->n_conns; i++) {
+		host->head->asks_later -= host->conns[i].ask_ns != 0;
+		host->conns[i].ask_ns = 0;
+		if (cm_conn_request(host, &host->conns[i]) != 0)
 			return error_set(err, "%s", rocade_error());
-		conn->asked = true;
-		conn->cm_peer = host->path.peer;
 	}
 	return 0;
 }

@@ -17,6 +17,8 @@ struct conn_request {
 
 struct rocade_cm_param cm_param(const struct host *host);
 bool cm_conn_is_lost(const struct conn *conn);
+/* Requests the connection of a QP. Returns 0 or an errno value. */
+int cm_conn_request(struct host *host, struct conn *conn);
 /* The peer of a port that has this address; -1: none. */
 int cm_peer_find(const struct port_conf *pc, const union ibv_gid *gid);
 

@@ -9,6 +9,12 @@
 #include "run.h"
 #include "testpmd_cm.h"
 
+/* While a peer closes the old connections of the QPs, it rejects requests for them (IBA 12.6.7.2: 10, Stale
+ * Connection), and does not say when it has done so. */
+#define STALE_CONNECTION 10
+#define ASK_AGAIN_NS (NS_PER_SECOND / 4)
+#define ASKS_NS (30 * NS_PER_SECOND)
+
 /* A peer that asks again for a connected QP was restarted: its old connection is dropped.
  * Returns false if the QP is connected to another peer, or this end is asking for it. */
 static bool
@@ -131,18 +137,15 @@ on_cm_request(struct host *head, const struct rocade_cm_event *event)
 	(void)host_to_init(host, cm_conn_is_lost);
 }
 
-/* status: of the event REJECTED (rocade/cm.h). IBA 12.6.7.2: 8 is Invalid Service ID, 10
- * Stale Connection, 28 Consumer Reject. */
+/* status: of the event REJECTED (rocade/cm.h). IBA 12.6.7.2: 8 is Invalid Service ID, 28 Consumer Reject. */
 static void
 report_rejected(struct host *host, int status)
 {
 	if (status == 8)
 		host_fail(host, "no listener on this port of %s", host_peer(host));
-	else if (status == 10)
-		host_fail(host,
-			"%s still has old connections of these QPs and is closing "
-			"them; try again in a few seconds",
-			host_peer(host));
+	else if (status == STALE_CONNECTION)
+		host_fail(host, "%s still has old connections of these QPs after %u s",
+			host_peer(host), (unsigned)(ASKS_NS / NS_PER_SECOND));
 	else if (status < 0)
 		host_fail(host, "cannot connect a QP to %s: %s", host_peer(host),
 			strerror(-status));
@@ -152,6 +155,60 @@ report_rejected(struct host *host, int status)
 			status == 28 ? ": all its QPs are connected, or the "
 				       "application refused"
 				     : "");
+}
+
+/* Has a request sent again that the peer has rejected because it is closing the QP's old connection. Returns false if
+ * the event says something else, or the peer has had its time. */
+static bool
+conn_ask_later(struct host *host, struct conn *conn, const struct rocade_cm_event *event)
+{
+	uint64_t now = clock_ns();
+
+	if (!conn->asked || event->type != ROCADE_CM_REJECTED ||
+		event->status != STALE_CONNECTION)
+		return false;
+	if (host->asks_end_ns == 0) {
+		host->asks_end_ns = now + ASKS_NS;
+		host_log(host,
+			"%s still has old connections of these QPs: waiting until it has "
+			"closed them",
+			host_peer(host));
+	}
+	if (now >= host->asks_end_ns)
+		return false;
+	conn->ask_ns = now + ASK_AGAIN_NS;
+	host->head->asks_later++;
+	return true;
+}
+
+/* Sends the request of a QP again, unless it has been connected, or given up, meanwhile. */
+static void
+conn_ask_again(struct host *host, struct conn *conn)
+{
+	conn->ask_ns = 0;
+	host->head->asks_later--;
+	if (conn->id == NULL && host->closing == CLOSING_NOT &&
+		host->state != HOST_FAILED && cm_conn_request(host, conn) != 0)
+		host_fail(host, "cannot connect a QP to %s: %s", host_peer(host),
+			rocade_error());
+}
+
+static void
+conns_ask_again(struct host *head, struct run *run)
+{
+	uint64_t now = clock_ns();
+
+	for (unsigned h = 0; h < head->n_hosts; h++) {
+		struct host *host = host_at(head, h);
+
+		for (unsigned i = 0; i < host->n_conns; i++) {
+			if (host->conns[i].ask_ns == 0 || host->conns[i].ask_ns > now)
+				continue;
+			if (run != NULL)
+				cores_hold(run);
+			conn_ask_again(host, &host->conns[i]);
+		}
+	}
 }
 
 /* An end that also listens accepts the QP's next connection. It says how its own request has ended, as any
@@ -165,6 +222,8 @@ on_cm_end(struct host *host, struct conn *conn, const struct rocade_cm_event *ev
 	conn->established = false;
 	conn->id = NULL;
 	rocade_cm_release(event->id);
+	if (conn_ask_later(host, conn, event))
+		return;
 	if (tells && event->type == ROCADE_CM_REJECTED)
 		report_rejected(host, event->status);
 	else if (tells && event->type == ROCADE_CM_UNREACHABLE)
@@ -228,4 +287,6 @@ host_cm_tick(struct host *head, struct run *run)
 			cores_hold(run);
 		on_cm_event(head, &event);
 	}
+	if (head->cm != NULL && head->asks_later != 0)
+		conns_ask_again(head, run);
 }

@@ -11,7 +11,6 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import process  # noqa: E402
 from capture import Capture  # noqa: E402
-from process import until  # noqa: E402
 from tap import case, run, skip  # noqa: E402
 from testpmd import SCRATCH, Testpmd, eal, eal_cores, is_root, plug, tap_wire, verified  # noqa: E402
 
@@ -72,7 +71,7 @@ def mix(spaces):
     sender = end(spaces, 0, "--mode", "send", *options)
     for is_new in (True, False, True):
         if is_new:
-            connects_at_last(sender)
+            connect(sender)
         marks = len(sender.text), len(sink.text)
         sender.say("start")
         good = sender.expect("^(PASS|FAIL)", 60, marks[0]) and sink.expect(
@@ -110,12 +109,7 @@ def no_listener(spaces):
 def connect(sender):
     mark = len(sender.text)
     sender.say("connect 192.0.2.2 7471")
-    return sender.expect(CONNECTED + "|^connect: 192.0.2.2 still has old connections", 60, mark)
-
-
-def connects_at_last(sender):
-    """As rocade-testpmd says: while the sink closes the old connections, `connect` has to be tried again."""
-    until(lambda: connect(sender).group().startswith("port"), every_s=1)
+    return sender.expect(CONNECTED, 60, mark)
 
 
 def killed(spaces, cores=0):
@@ -129,13 +123,9 @@ def killed(spaces, cores=0):
     sink.expect("listening on port", 30)
     for life, mac in enumerate((",mac=02:00:00:00:01:01", ",mac=02:00:00:00:01:01", "")):
         sender = end(spaces, 0, "--mode", "send", "-q", "4", mac=mac)
-        if life == 1:
-            case(name + "sender 1 is rejected while the sink closes the stale connections",
-                 connect(sender).group().endswith("still has old connections"), sender.tail())
-            connects_at_last(sender)
-        else:
-            case(name + "sender %d connects" % life, connect(sender).group().startswith("port"),
-                 sender.tail())
+        case(name + "sender %d connects" % life, connect(sender), sender.tail())
+        case(name + "sender %d %s the sink" % (life, "waits for" if life == 1 else "does not wait for"),
+             ("still has old connections of these QPs: waiting" in sender.text) == (life == 1), sender.tail())
         sender.say("start")
         case(name + "sender %d sends" % life, sender.expect(r"send: [\d.]+ Mmsg/s .* [\d,]{4,} messages",
                                                      60), sender.tail() + sink.tail())
@@ -167,7 +157,7 @@ def changed_options(spaces):
     sender.say("start")
     case("the other end asks for `connect`", sender.expect("enter `connect` again", 30),
          sender.tail())
-    connects_at_last(sender)
+    connect(sender)
     sender.say("start")
     sender.expect("^(PASS|FAIL)", 60)
     sink.say("stop")
