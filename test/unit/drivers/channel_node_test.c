@@ -16,6 +16,7 @@
 #include <rocade/rocade.h>
 
 #include "case.h"
+#include "own_trees.h"
 #include "preload/paths.h"
 #include "preload/preload_channel.h"
 #include "preload/served.h"
@@ -141,7 +142,8 @@ end_check(const char *socket)
 		if (hidden == 0)
 			_exit(1);
 		snprintf(root, sizeof(root), "%.*s", (int)hidden, path);
-		if (access(root, F_OK) != 0)
+		if (access(root, F_OK) != 0 ||
+			strncmp(root, own_trees, strlen(own_trees)) != 0)
 			_exit(2);
 		exit(0);
 	}

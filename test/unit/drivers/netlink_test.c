@@ -13,6 +13,7 @@
 
 #include "netlink_fixture.h"
 #include "preload/netlink.h"
+#include "preload/sysfs_session.h"
 
 #define QUERIES 10000 /* more than a socket has room for answers to */
 #define FORGED 3000   /* datagrams of others */
@@ -246,6 +247,13 @@ TEST_WITH(errors_in_full_or_without_the_message, rdma_socket, rdma_socket_close)
 		setsockopt(fd, SOL_NETLINK, NETLINK_CAP_ACK, &one, sizeof(one)), 0);
 	assert_int_equal(send(fd, m.bytes, m.len, 0), m.len);
 	assert_int_equal(recv(fd, NULL, 0, MSG_TRUNC), least);
+}
+
+/* Programs that run at the same time share none (own_trees.h). */
+TEST(the_tree_is_of_this_program)
+{
+	assert_non_null(sysfs_session_root());
+	assert_non_null(strstr(sysfs_session_root(), "/rocade-trees-"));
 }
 
 TEST(other_sockets_are_the_kernels)

@@ -6,6 +6,7 @@
 #include <rocade/rocade.h>
 
 #include "nldev_fixture.h"
+#include "own_trees.h"
 #include "preload/served.h"
 #include "verbs/forward.h"
 

@@ -6,22 +6,26 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "verbs/sysfs_tree.h"
 
 static char own_trees[] = "/tmp/rocade-trees-XXXXXX";
+static pid_t own_trees_pid; /* a child of fork() leaves them */
 
 static __attribute__((constructor)) void
 own_trees_begin(void)
 {
 	if (mkdtemp(own_trees) == NULL || setenv("XDG_RUNTIME_DIR", own_trees, 1) != 0)
 		abort();
+	own_trees_pid = getpid();
 }
 
 static __attribute__((destructor)) void
 own_trees_end(void)
 {
-	sysfs_tree_remove(AT_FDCWD, own_trees);
+	if (getpid() == own_trees_pid)
+		sysfs_tree_remove(AT_FDCWD, own_trees);
 }
 
 #endif
