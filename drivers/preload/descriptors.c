@@ -31,29 +31,11 @@ write(int fd, const void *buf, size_t len)
 	return rc != -2 ? rc : NEXT_FUNCTION(write)(fd, buf, len);
 }
 
-/* Children of fork() and vfork() call these functions before exec(), where the dynamic
- * loader must not be called. So the constructor below looks them up. */
-#define FIND(name)                                                                       \
-	static __typeof__(&name) next_##name(void)                                       \
-	{                                                                                \
-		return NEXT_FUNCTION(name);                                              \
-	}
-FIND(dup)
-FIND(dup2)
-FIND(dup3)
-FIND(fcntl)
-FIND(fcntl64)
-#undef FIND
-
-static __attribute__((constructor)) void
-next_functions_find(void)
-{
-	(void)next_dup();
-	(void)next_dup2();
-	(void)next_dup3();
-	(void)next_fcntl();
-	(void)next_fcntl64();
-}
+NEXT_FIND(dup)
+NEXT_FIND(dup2)
+NEXT_FIND(dup3)
+NEXT_FIND(fcntl)
+NEXT_FIND(fcntl64)
 
 static int
 duplicated(int from, int to)

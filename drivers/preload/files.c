@@ -25,31 +25,12 @@ int __open64_2(const char *path, int flags);
 int __openat_2(int dirfd, const char *path, int flags);
 int __openat64_2(int dirfd, const char *path, int flags);
 
-/* Children of fork() and vfork() call these functions before exec(), where the dynamic
- * loader must not be called. So the constructor below looks them up. */
-#define FIND(name)                                                                       \
-	static __typeof__(&name) next_##name(void)                                       \
-	{                                                                                \
-		return NEXT_FUNCTION(name);                                              \
-	}
-FIND(openat)
-FIND(openat64)
-FIND(fopen)
-FIND(fopen64)
-FIND(freopen)
-FIND(freopen64)
-#undef FIND
-
-static __attribute__((constructor)) void
-next_opens_find(void)
-{
-	(void)next_openat();
-	(void)next_openat64();
-	(void)next_fopen();
-	(void)next_fopen64();
-	(void)next_freopen();
-	(void)next_freopen64();
-}
+NEXT_FIND(openat)
+NEXT_FIND(openat64)
+NEXT_FIND(fopen)
+NEXT_FIND(fopen64)
+NEXT_FIND(freopen)
+NEXT_FIND(freopen64)
 
 static bool
 writes(int flags)

@@ -28,35 +28,14 @@
 #define QUERY_MAX 8192 /* octets of what is sent at once */
 #define GROUPS 32      /* multicast groups of NETLINK_RDMA */
 
-/* Children of fork() and vfork() may call these before exec(), where the dynamic loader must not be
- * called. So the constructor below looks the functions up. */
-#define FIND(name)                                                                       \
-	static __typeof__(&name) next_##name(void)                                       \
-	{                                                                                \
-		return NEXT_FUNCTION(name);                                              \
-	}
-FIND(socket)
-FIND(send)
-FIND(sendto)
-FIND(sendmsg)
-FIND(sendmmsg)
-FIND(writev)
-FIND(bind)
-FIND(setsockopt)
-#undef FIND
-
-static __attribute__((constructor)) void
-next_sends_find(void)
-{
-	(void)next_socket();
-	(void)next_send();
-	(void)next_sendto();
-	(void)next_sendmsg();
-	(void)next_sendmmsg();
-	(void)next_writev();
-	(void)next_bind();
-	(void)next_setsockopt();
-}
+NEXT_FIND(socket)
+NEXT_FIND(send)
+NEXT_FIND(sendto)
+NEXT_FIND(sendmsg)
+NEXT_FIND(sendmmsg)
+NEXT_FIND(writev)
+NEXT_FIND(bind)
+NEXT_FIND(setsockopt)
 
 void
 netlink_dup(int from, int to)

@@ -20,4 +20,17 @@
 		found_;                                                                  \
 	})
 
+/* Defines next_NAME(), which returns that function, for what children of fork() and vfork() may call before exec(),
+ * where the dynamic loader must not be called: a constructor looks it up. */
+#define NEXT_FIND(name)                                                                  \
+	static __typeof__(&name) next_##name(void)                                       \
+	{                                                                                \
+		return NEXT_FUNCTION(name);                                              \
+	}                                                                                \
+                                                                                         \
+	static __attribute__((constructor)) void next_##name##_find(void)                \
+	{                                                                                \
+		(void)next_##name();                                                     \
+	}
+
 #endif

@@ -137,12 +137,38 @@ counters_put(struct nldev_query *q, const struct device_facts *facts, bool statu
 	nl_nest_end(&q->out, table);
 }
 
+/* Of the port: their places. */
+static void
+status_put(struct nldev_query *q, const struct device_facts *facts)
+{
+	handle_put(q, facts);
+	nl_put_u32(&q->out, RDMA_NLDEV_ATTR_PORT_INDEX, NLDEV_PORT);
+	counters_put(q, facts, true);
+}
+
 /* ---- Commands ---- */
+
+typedef int find_fn(
+	const struct nldev_query *q, bool counters, struct device_facts *facts);
+typedef void put_fn(struct nldev_query *q, const struct device_facts *facts);
+
+/* Answers with the device, or its port, that is asked for. */
+static int
+one_give(struct nldev_query *q, find_fn *find, bool counters, uint16_t flags, put_fn *put)
+{
+	struct device_facts facts;
+	int rc = find(q, counters, &facts);
+
+	if (rc != 0)
+		return rc;
+	nldev_begin(q, flags);
+	put(q, &facts);
+	return nldev_give(q);
+}
 
 /* Answers with all devices. */
 static int
-devices_give(struct nldev_query *q, bool counters,
-	void (*put)(struct nldev_query *q, const struct device_facts *facts))
+devices_give(struct nldev_query *q, bool counters, put_fn *put)
 {
 	struct device_facts facts;
 	int rc = 0;
@@ -158,14 +184,7 @@ devices_give(struct nldev_query *q, bool counters,
 int
 nldev_device_get(struct nldev_query *q)
 {
-	struct device_facts facts;
-	int rc = nldev_device_find(q, false, &facts);
-
-	if (rc != 0)
-		return rc;
-	nldev_begin(q, 0);
-	info_put(q, &facts);
-	return nldev_give(q);
+	return one_give(q, nldev_device_find, false, 0, info_put);
 }
 
 int
@@ -177,41 +196,20 @@ nldev_device_get_all(struct nldev_query *q)
 int
 nldev_port_get(struct nldev_query *q)
 {
-	struct device_facts facts;
-	int rc = nldev_port_find(q, false, &facts);
-
-	if (rc != 0)
-		return rc;
-	nldev_begin(q, 0);
-	port_put(q, &facts);
-	return nldev_give(q);
+	return one_give(q, nldev_port_find, false, 0, port_put);
 }
 
 /* Of one device. */
 int
 nldev_port_get_all(struct nldev_query *q)
 {
-	struct device_facts facts;
-	int rc = nldev_device_find(q, false, &facts);
-
-	if (rc != 0)
-		return rc;
-	nldev_begin(q, NLM_F_MULTI);
-	port_put(q, &facts);
-	return nldev_give(q);
+	return one_give(q, nldev_device_find, false, NLM_F_MULTI, port_put);
 }
 
 int
 nldev_summary_get(struct nldev_query *q)
 {
-	struct device_facts facts;
-	int rc = nldev_device_find(q, true, &facts);
-
-	if (rc != 0)
-		return rc;
-	nldev_begin(q, 0);
-	summary_put(q, &facts);
-	return nldev_give(q);
+	return one_give(q, nldev_device_find, true, 0, summary_put);
 }
 
 int
@@ -276,14 +274,5 @@ nldev_counters_get_all(struct nldev_query *q)
 int
 nldev_counters_status(struct nldev_query *q)
 {
-	struct device_facts facts;
-	int rc = nldev_port_find(q, false, &facts);
-
-	if (rc != 0)
-		return rc;
-	nldev_begin(q, 0);
-	handle_put(q, &facts);
-	nl_put_u32(&q->out, RDMA_NLDEV_ATTR_PORT_INDEX, NLDEV_PORT);
-	counters_put(q, &facts, true);
-	return nldev_give(q);
+	return one_give(q, nldev_port_find, false, 0, status_put);
 }

@@ -19,23 +19,8 @@ ssize_t __readlink_chk(const char *path, char *buf, size_t size, size_t room);
 ssize_t __readlinkat_chk(
 	int dirfd, const char *path, char *buf, size_t size, size_t room);
 
-/* Children of fork() and vfork() may call these functions before exec(), where the dynamic loader must not
- * be called. So the constructor below looks them up. */
-#define FIND(name)                                                                       \
-	static __typeof__(&name) next_##name(void)                                       \
-	{                                                                                \
-		return NEXT_FUNCTION(name);                                              \
-	}
-FIND(getcwd)
-FIND(readlinkat)
-#undef FIND
-
-static __attribute__((constructor)) void
-next_results_find(void)
-{
-	(void)next_getcwd();
-	(void)next_readlinkat();
-}
+NEXT_FIND(getcwd)
+NEXT_FIND(readlinkat)
 
 /* Takes what leads to the tree from the beginning. */
 static char *
