@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Counters. Each set has one writer, the holder of the engine lock, which adds with plain
  * stores. Any thread may read, one value at a time. Counters are 64 bits wide (32 for a QP).
- * The library never resets them: the command `clear` of rocade-testpmd subtracts a snapshot. */
+ * The library never resets them: the command `clear` of rocade-testpmd subtracts a snapshot.
+ *
+ * The writer's `++` is not atomic: compilers make one instruction of it on x86 (add to memory), but three of an
+ * atomic load and store, also relaxed ones, and a packet has up to ten counters. A value of a register's width that
+ * is aligned does not tear. ThreadSanitizer takes a read beside the writer for a race all the same. */
 #ifndef ROCADE_BASE_STATS_H
 #define ROCADE_BASE_STATS_H
 
