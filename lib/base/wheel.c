@@ -7,6 +7,8 @@
  * a ring: timers that differ in a higher group wait there too, for one revolution or
  * more.
  */
+#include <limits.h>
+
 #include "base/wheel.h"
 
 #define SLOT_MASK (WHEEL_SLOTS - 1)
@@ -96,13 +98,15 @@ list_move(struct wheel_list *to, struct wheel_list *from)
 	LIST_INIT(from);
 }
 
-/* Appends the timers of a level 0 slot to the list that ends at *last. */
-static void
-slot_expire(struct wheel_list *slot, struct wheel_list *out, struct wheel_timer **last)
+/* Moves up to max timers to the list that ends at *last. Returns how many. */
+static unsigned
+list_expire(struct wheel_list *from, struct wheel_list *out, struct wheel_timer **last,
+	unsigned max)
 {
 	struct wheel_timer *timer;
+	unsigned n = 0;
 
-	while ((timer = LIST_FIRST(slot)) != NULL) {
+	for (; n < max && (timer = LIST_FIRST(from)) != NULL; n++) {
 		LIST_REMOVE(timer, link);
 		timer->level = DUE;
 		if (*last == NULL)
@@ -111,51 +115,59 @@ slot_expire(struct wheel_list *slot, struct wheel_list *out, struct wheel_timer 
 			LIST_INSERT_AFTER(*last, timer, link);
 		*last = timer;
 	}
+	return n;
 }
 
-static void
-slot_cascade(struct wheel *wheel, struct wheel_list *slot, uint64_t tick)
+/* Cascades up to max timers of wheel->moving. Returns how many. */
+static unsigned
+moving_cascade(struct wheel *wheel, unsigned max)
 {
-	struct wheel_list moving;
 	struct wheel_timer *timer;
+	unsigned n = 0;
 
-	/* Emptied first: on the last level a timer may go back to its slot. */
-	list_move(&moving, slot);
-	while ((timer = LIST_FIRST(&moving)) != NULL) {
+	for (; n < max && (timer = LIST_FIRST(&wheel->moving)) != NULL; n++) {
 		LIST_REMOVE(timer, link);
-		slot_insert(wheel, timer, tick);
+		slot_insert(wheel, timer, wheel->tick);
 	}
+	return n;
 }
 
-/* Advances the wheel to tick. Timers that are due then are in expired, in firing
- * order. */
+/* Advances the wheel to tick, or to an earlier one at which the budget is used up. Timers that
+ * are due then are in expired, in firing order. */
 static void
-wheel_advance_to(struct wheel *wheel, uint64_t tick, struct wheel_list *expired)
+wheel_advance_to(struct wheel *wheel, uint64_t tick, const struct wheel_budget *budget,
+	struct wheel_list *expired)
 {
-	uint64_t at = wheel->tick;
-	struct wheel_timer *last;
+	unsigned moves = budget->moves, fires = budget->fires;
+	struct wheel_timer *last = NULL;
 	struct wheel_event event;
 
-	list_move(expired, &wheel->due);
-	last = LIST_FIRST(expired);
-	while (last != NULL && LIST_NEXT(last, link) != NULL)
-		last = LIST_NEXT(last, link);
-
+	LIST_INIT(expired);
+	fires -= list_expire(&wheel->due, expired, &last, fires);
+	moves -= moving_cascade(wheel, moves);
 	/* A slot that starts at the new tick itself cascades now: the wheel's current
 	 * slot is always empty, except on level 0. */
-	while (event_find(wheel, at, &event) && event.tick <= tick) {
+	while (LIST_EMPTY(&wheel->moving) && event_find(wheel, wheel->tick, &event) &&
+		event.tick <= tick) {
 		struct wheel_list *slot = &wheel->slots[event.level][event.slot];
 
 		if (event.level == 0 && event.tick == tick)
 			break;
-		at = event.tick;
+		wheel->tick = event.tick;
+		if (event.level == 0) {
+			fires -= list_expire(slot, expired, &last, fires);
+			if (!LIST_EMPTY(slot))
+				return;
+		} else {
+			/* Emptied first: on the last level a timer may go back to its
+			 * slot. */
+			list_move(&wheel->moving, slot);
+		}
 		wheel->occupied[event.level] &= ~(UINT64_C(1) << event.slot);
-		if (event.level == 0)
-			slot_expire(slot, expired, &last);
-		else
-			slot_cascade(wheel, slot, at);
+		moves -= moving_cascade(wheel, moves);
 	}
-	wheel->tick = tick;
+	if (LIST_EMPTY(&wheel->moving))
+		wheel->tick = tick;
 }
 
 void
@@ -169,6 +181,7 @@ wheel_init(struct wheel *wheel, uint64_t now_ns)
 			LIST_INIT(&wheel->slots[level][slot]);
 	}
 	LIST_INIT(&wheel->due);
+	LIST_INIT(&wheel->moving);
 }
 
 void
@@ -204,7 +217,8 @@ wheel_cancel(struct wheel *wheel, struct wheel_timer *timer)
 }
 
 unsigned
-wheel_advance_slow(struct wheel *wheel, uint64_t now_ns, wheel_fire_fn fire, void *arg)
+wheel_advance_some(struct wheel *wheel, uint64_t now_ns,
+	const struct wheel_budget *budget, wheel_fire_fn fire, void *arg)
 {
 	uint64_t tick = now_ns >> WHEEL_TICK_SHIFT;
 	struct wheel_list expired;
@@ -219,7 +233,7 @@ wheel_advance_slow(struct wheel *wheel, uint64_t now_ns, wheel_fire_fn fire, voi
 	}
 	/* The wheel is at the new tick before the first callback. A timer that a callback
 	 * arms for the past then goes to wheel->due, not to the list being fired. */
-	wheel_advance_to(wheel, tick, &expired);
+	wheel_advance_to(wheel, tick, budget, &expired);
 	while ((timer = LIST_FIRST(&expired)) != NULL) {
 		timer_unlink(wheel, timer);
 		fired++;
@@ -228,12 +242,20 @@ wheel_advance_slow(struct wheel *wheel, uint64_t now_ns, wheel_fire_fn fire, voi
 	return fired;
 }
 
+unsigned
+wheel_advance_slow(struct wheel *wheel, uint64_t now_ns, wheel_fire_fn fire, void *arg)
+{
+	static const struct wheel_budget all = {UINT_MAX, UINT_MAX};
+
+	return wheel_advance_some(wheel, now_ns, &all, fire, arg);
+}
+
 uint64_t
 wheel_next(const struct wheel *wheel)
 {
 	struct wheel_event event;
 
-	if (!LIST_EMPTY(&wheel->due))
+	if (!LIST_EMPTY(&wheel->due) || !LIST_EMPTY(&wheel->moving))
 		return wheel->tick << WHEEL_TICK_SHIFT;
 	if (!event_find(wheel, wheel->tick, &event))
 		return TIME_NEVER;

@@ -33,6 +33,15 @@ struct wheel {
 	uint64_t occupied[WHEEL_LEVELS];
 	struct wheel_list slots[WHEEL_LEVELS][WHEEL_SLOTS];
 	struct wheel_list due; /* timers that were set for a tick already processed */
+	/* what wheel_advance_some() has left of a slot that cascades */
+	struct wheel_list moving;
+};
+
+/* Limits of one wheel_advance_some(): a timer moves at most WHEEL_LEVELS - 1 times before it
+ * fires. Neither is 0. */
+struct wheel_budget {
+	unsigned moves;
+	unsigned fires;
 };
 
 typedef void (*wheel_fire_fn)(struct wheel_timer *timer, uint64_t now_ns, void *arg);
@@ -82,6 +91,12 @@ wheel_advance(struct wheel *wheel, uint64_t now_ns, wheel_fire_fn fire, void *ar
 		return 0;
 	return wheel_advance_slow(wheel, now_ns, fire, arg);
 }
+
+/* As wheel_advance(), up to a limit: a wheel with any number of timers takes bounded time. The
+ * rest is done by the next call, for which wheel_next() returns a time that has passed. A
+ * wheel that is advanced by this function is not advanced by wheel_advance(). */
+unsigned wheel_advance_some(struct wheel *wheel, uint64_t now_ns,
+	const struct wheel_budget *budget, wheel_fire_fn fire, void *arg);
 
 /* Returns a time at or before the earliest timer's firing (exact for the lowest level,
  * never late); TIME_NEVER if there is none. A simulator or a sleeping thread may skip to

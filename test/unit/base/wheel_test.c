@@ -432,3 +432,57 @@ TEST(never_disarms)
 	wheel_cancel(&ctx.wheel, &ctx.timers[0]);
 	assert_int_equal(ctx.wheel.count, 0);
 }
+
+/* Advances in steps, until nothing is due. Between two, timers are changed. */
+static void
+ctx_advance_some(struct ctx *ctx, uint64_t now_ns)
+{
+	struct wheel_budget budget = {
+		1 + rand_below(&ctx->rand, 8), 1 + rand_below(&ctx->rand, 4)};
+	unsigned calls = 0;
+
+	ctx->now_ns = now_ns;
+	ctx->tick = now_ns >> WHEEL_TICK_SHIFT;
+	ctx->last_tick = 0;
+	do {
+		unsigned i = rand_below(&ctx->rand, TIMERS);
+
+		ctx->fired = 0;
+		CHECK(ctx, wheel_advance_some(&ctx->wheel, now_ns, &budget, ctx_fire,
+				   ctx) == ctx->fired);
+		CHECK(ctx, ctx->fired <= budget.fires);
+		CHECK(ctx, ++calls <= TIMERS * (WHEEL_LEVELS + 1));
+		if (rand_below(&ctx->rand, 4) == 0)
+			ctx_cancel(ctx, i);
+		else if (rand_below(&ctx->rand, 4) == 0)
+			ctx_set(ctx, i,
+				now_ns + WHEEL_TICK_NS + rand_magnitude(&ctx->rand, 56),
+				false);
+		/* The wheel stays behind if what was left of a step is cancelled. */
+	} while (wheel_next(&ctx->wheel) <= now_ns || ctx->wheel.tick != ctx->tick);
+	for (unsigned i = 0; i < TIMERS; i++)
+		CHECK(ctx, !ctx->models[i].armed || ctx->models[i].when_ns >>
+							    WHEEL_TICK_SHIFT >=
+							    ctx->tick);
+}
+
+TEST(steps_match_the_model)
+{
+	for (uint64_t seed = 1; seed <= 500; seed++) {
+		struct ctx ctx;
+
+		ctx_init(&ctx, seed, 0);
+		ctx_init(&ctx, seed, rand_magnitude(&ctx.rand, 62));
+		for (ctx.step = 0; ctx.step < 200; ctx.step++) {
+			uint64_t now_ns = ctx.now_ns + rand_magnitude(&ctx.rand, 52);
+
+			for (unsigned n = rand_below(&ctx.rand, 20); n > 0; n--)
+				ctx_change_timer(&ctx, false);
+			ctx_check_next(&ctx);
+			if (now_ns >> 63 != 0)
+				now_ns = ctx.now_ns;
+			ctx_advance_some(&ctx, now_ns);
+			ctx_check_next(&ctx);
+		}
+	}
+}
