@@ -15,7 +15,7 @@
 #include "ucm/ucm.h"
 #include "verbs/verbs_port.h"
 
-#define INSIDE_IDS 16384
+#define INSIDE_IDS 65536
 #define INSIDE_OUT 256 /* messages of a port that wait for its engine; a power of two */
 
 /* An open port. */

@@ -134,6 +134,18 @@ inside_sweep(uint64_t now)
 
 /* ---- Start and end ---- */
 
+/* Returns how many connections there may be: as many as the port with the most peers has. */
+static uint32_t
+connections_max(void)
+{
+	const struct inside_port *p;
+	uint32_t most = 0;
+
+	TAILQ_FOREACH (p, &inside.ports, link)
+		most = RTE_MAX(most, net_neighs(p->port->dev->net));
+	return most;
+}
+
 int
 inside_start(uint64_t now)
 {
@@ -146,6 +158,7 @@ inside_start(uint64_t now)
 	int rc;
 
 	cm_conf_default(&conf.cm);
+	conf.cm.max_conns = RTE_MAX(conf.cm.max_conns, connections_max());
 	rc = random_key_draw(&conf.cm.random);
 	if (rc != 0)
 		return rc;

@@ -69,8 +69,9 @@ struct control {
 
 struct rocade_daemon {
 	struct sw *sw;
-	struct uplink *up; /* NULL: traffic between clients only */
-	uint64_t sleep_us; /* read by the threads of further queues */
+	struct uplink *up;           /* NULL: traffic between clients only */
+	uint64_t sleep_us;           /* read by the threads of further queues */
+	uint32_t rdmacm_connections; /* of all clients */
 	struct sw_device device;
 	struct impair_conf impair; /* of the port, else of what clients send */
 	/* Of each queue of the port; NULL: not impaired. The threads use the queues. */

@@ -28,7 +28,7 @@
 #define CLIENTS_DEFAULT 256
 #define CLIENTS_MAX 65536
 #define QPS_DEFAULT 16384
-#define PORTS 28232         /* of RDMA-CM: as many as there are ephemeral ones */
+#define PORTS 28232         /* of RDMA-CM: as many as an address has ephemeral ones */
 #define UNREAD_EVENTS 65536 /* of RDMA-CM, about 600 bytes each */
 #define OWN_DESCRIPTORS 64u /* of the daemon and of its port */
 #define SLEEP_MAX_US 1000000
@@ -60,6 +60,19 @@ limits_check(const struct rocade_daemon_conf *conf)
 	if (conf->client_mrs >= KEY_MAX)
 		return rocade_fail(EINVAL, "client_mrs: %u is not in 1..%d",
 			conf->client_mrs, KEY_MAX - 1);
+	if (conf->neighbours != 0 &&
+		(conf->neighbours < NET_NEIGHS_MIN || conf->neighbours > NET_NEIGHS_MAX ||
+			!rte_is_power_of_2(conf->neighbours)))
+		return rocade_fail(EINVAL,
+			"neighbours: %u is not a power of two in %d..%d",
+			conf->neighbours, NET_NEIGHS_MIN, NET_NEIGHS_MAX);
+	if (conf->rdmacm_connections != 0 &&
+		(conf->rdmacm_connections < RDMACM_CONNECTIONS_MIN ||
+			conf->rdmacm_connections > CM_CONNS_MAX ||
+			!rte_is_power_of_2(conf->rdmacm_connections)))
+		return rocade_fail(EINVAL,
+			"rdmacm_connections: %u is not a power of two in %d..%d",
+			conf->rdmacm_connections, RDMACM_CONNECTIONS_MIN, CM_CONNS_MAX);
 	if (conf->max_clients > CLIENTS_MAX)
 		return rocade_fail(EINVAL, "max_clients: %u is not in 1..%d",
 			conf->max_clients, CLIENTS_MAX);
@@ -226,6 +239,7 @@ switch_create(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 	struct sw_conf sw = {.qpn_base = conf->qpn_base,
 		.qpn_count = QPN_COUNT,
 		.no_sack = is_off(OFF_SACK),
+		.neighs = conf->neighbours,
 		.max_clients = or_default(conf->max_clients, CLIENTS_DEFAULT)};
 	struct sw_device *device = &d->device;
 	struct random_key random;
@@ -265,6 +279,7 @@ switch_create(struct rocade_daemon *d, const struct rocade_daemon_conf *conf)
 		SW_DEVICE_INDEX | ((uint32_t)random_once(&random, RANDOM_DEVICE_INDEX) &
 					  SW_DEVICE_INDEX_BITS);
 	d->sleep_us = conf->sleep_us;
+	d->rdmacm_connections = or_default(conf->rdmacm_connections, RDMACM_CONNECTIONS);
 	err = -sw_create(&sw, share_wake, &d->sw);
 	if (err == 0)
 		d->sw->pair_ops = &server_pair_ops;
@@ -307,9 +322,10 @@ account_limits_set(struct rocade_daemon *d)
 		{ACCOUNT_groups, SW_GROUPS},
 		{ACCOUNT_group_members, SW_GROUPS * SW_GROUP_MEMBERS},
 		/* Not more ids than connections. */
-		{ACCOUNT_cm_ids, RDMACM_CONNECTIONS}, {ACCOUNT_cm_ports, PORTS},
+		{ACCOUNT_cm_ids, d->rdmacm_connections},
+		{ACCOUNT_cm_ports, RTE_MAX(d->rdmacm_connections, PORTS + 0u)},
 		{ACCOUNT_cm_listeners, CM_MAX_LISTENERS},
-		{ACCOUNT_cm_connections, RDMACM_CONNECTIONS},
+		{ACCOUNT_cm_connections, d->rdmacm_connections},
 		{ACCOUNT_cm_events, UNREAD_EVENTS},
 		{ACCOUNT_memory_kib, memory_kib_limit(&d->sw->conf)},
 		{ACCOUNT_descriptors, d->descriptors}};

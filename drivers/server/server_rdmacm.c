@@ -24,7 +24,6 @@
 #include "wire/hdr.h"
 #include "wire/wire_gsi.h"
 
-#define IDS_PER_CLIENT 4096
 #define CHANNELS_PER_CLIENT 1024
 
 struct channel {
@@ -205,7 +204,8 @@ rdmacm_create(struct rocade_daemon *d)
 		.path_mtu = (uint8_t)mtu_code_fitting(d->device.mtu),
 	};
 	struct ucm_conf conf = {
-		.limits = {.ids = IDS_PER_CLIENT, .channels = CHANNELS_PER_CLIENT},
+		.limits = {.ids = d->rdmacm_connections / 2,
+			.channels = CHANNELS_PER_CLIENT},
 		.ops = {.owns_qpn = owns_qpn,
 			.wake = rdmacm_channel_wake,
 			.send = d->device.local ? NULL : wire_send,
@@ -219,7 +219,7 @@ rdmacm_create(struct rocade_daemon *d)
 		return -ENOMEM;
 	cm_conf_default(&conf.cm);
 	conf.cm.ca_guid = device.guid;
-	conf.cm.max_conns = RDMACM_CONNECTIONS;
+	conf.cm.max_conns = d->rdmacm_connections;
 	TAILQ_INIT(&cm->closed);
 	cm->timer.fd = -1;
 	cm->armed_ns = TIME_NEVER;

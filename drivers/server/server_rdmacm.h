@@ -6,7 +6,9 @@
 #include "base/json_out.h"
 #include "server/server.h"
 
-#define RDMACM_CONNECTIONS 8192 /* of all clients, including those in time wait */
+/* Of all clients, including those in time wait, unless the configuration has another number. */
+#define RDMACM_CONNECTIONS 8192
+#define RDMACM_CONNECTIONS_MIN 1024
 
 /* For server.c. Returns 0 or -errno. */
 int rdmacm_create(struct rocade_daemon *d);

@@ -104,8 +104,8 @@ status_print_queues(struct json_out *j, const struct sw *sw)
 /* A limit of the port. The port itself counts what each user holds. */
 struct port_share {
 	const char *name;
-	uint32_t all;
-	uint32_t user;
+	uint32_t all;  /* 0: the size of the neighbour table */
+	uint32_t user; /* 0: a user's part of it */
 	uint32_t (*held)(const struct uplink *up, const struct net_user *user);
 };
 
@@ -124,8 +124,8 @@ unresolved_held(const struct uplink *up, const struct net_user *user)
 }
 
 static const struct port_share port_shares[] = {
-	{"neighbours", NET_MAX_NEIGHS, NET_USER_NEIGHS, neighs_held},
-	{"unresolved_neighbours", NET_MAX_NEIGHS, NET_USER_UNRESOLVED, unresolved_held},
+	{"neighbours", 0, 0, neighs_held},
+	{"unresolved_neighbours", 0, NET_USER_UNRESOLVED, unresolved_held},
 	{"queued_packets", UPLINK_NEIGH_QUEUE, UPLINK_NEIGH_QUEUE_USER, uplink_queued},
 };
 
@@ -163,6 +163,7 @@ static void
 status_print_share(
 	struct json_out *j, const struct rocade_daemon *d, const struct port_share *share)
 {
+	const uint32_t neighs = net_neighs(d->up->net);
 	const struct account *account;
 	uint32_t used = 0;
 
@@ -170,8 +171,9 @@ status_print_share(
 	TAILQ_FOREACH (account, &d->accounts.users, link)
 		used += port_share_held(share, d, account->uid);
 	json_out_object(j, share->name);
-	json_out_uint(j, "all", share->all);
-	json_out_uint(j, "user", share->user);
+	json_out_uint(j, "all", share->all != 0 ? share->all : neighs);
+	json_out_uint(
+		j, "user", share->user != 0 ? share->user : NET_USER_NEIGHS(neighs));
 	json_out_uint(j, "reserved", 0);
 	json_out_uint(j, "used", used);
 	json_out_end(j);

@@ -98,7 +98,7 @@ struct rocade_cm_param {
  * (Vendor Option Not Supported), it is sent once more without options. EINVAL: a member
  * of param is out of range, port is 0, peer and the address at sgid_index are not
  * unicast ones of the same family, or the QP is not as above. ENOSPC: too many
- * connections (4096 in any state).
+ * connections (4096 in any state, or max_peers of the port).
  */
 int rocade_cm_connect(struct rocade_cm *cm, struct ibv_qp *qp, const union ibv_gid *peer,
 	uint16_t port, const struct rocade_cm_param *param, void *user,

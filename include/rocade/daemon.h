@@ -72,8 +72,13 @@ struct rocade_daemon_conf {
 	/* IP MTU in bytes of the device, 576 to 9000; 0: that of the port, at most 9000,
 	 * or 4184 without a port (path MTU 4096) */
 	uint32_t mtu;
+	/* Entries of the port's neighbour table, a power of two, 1024 to 65536; 0: 4096. */
+	uint32_t neighbours;
 	uint32_t qpn_base;    /* first QPN; 0: random */
 	uint32_t max_clients; /* clients attached at a time, up to 65536; 0: 256 */
+	/* RDMA-CM IDs and connections of all clients, in any state, a power of two, 1024 to
+	 * 65536; 0: 8192. A client has at most half of them. */
+	uint32_t rdmacm_connections;
 	/* Limits of each client. 0: the default. */
 	uint32_t client_qps; /* QPs, up to 65536; default 16384 */
 	/* packets in each ring, a power of two, 64 to 65536; default 1024 */

@@ -81,9 +81,8 @@ struct rocade_port_conf {
 	/* name of the verbs device, at most 63 characters; NULL: the first free one of
 	 * rocade0, rocade1 ... */
 	const char *name;
-	/* 1 to 7 IP addresses with prefix lengths, separated by commas:
-	 * "192.0.2.1/24,2001:db8::1/64". The first one is GID 0. A link-local IPv6
-	 * address is added. */
+	/* 1 to 7 IP addresses with prefix lengths, separated by commas: "192.0.2.1/24,2001:db8::1/64".
+	 * The first one is GID 0. A link-local IPv6 address is added. */
 	const char *addresses;
 	const char *gateway4; /* default gateway for IPv4; NULL: none */
 	const char *gateway6;
@@ -98,8 +97,7 @@ struct rocade_port_conf {
 	 * up to 32768, rounded up to a power of two, and ignores tx_desc. */
 	uint16_t rx_desc;
 	uint16_t tx_desc;
-	/* first QPN, 2..0xFFFFFE; 0: random. qpn_base + max_qp must not exceed 24
-	 * bits. */
+	/* first QPN, 2..0xFFFFFE; 0: random. qpn_base + max_qp must not exceed 24 bits. */
 	uint32_t qpn_base;
 	uint32_t max_qp; /* QPs, up to 131072; 0: 65536 */
 	/* Limit of unacknowledged packets to one peer, for all QPs of an engine together.
@@ -117,9 +115,8 @@ struct rocade_port_conf {
 	/* UDP source ports over which an RC or XRC QP spreads SENDs and WRITEs to a peer
 	 * that is a Rocade, too: 1..8; 0: 1. See docs/protocol.md 20.7. */
 	uint16_t paths;
-	/* Set up receive interrupts of an ethdev port, for rocade_engine_arm(). Where the PMD has
-	 * none, a sleeping engine looks for packets every millisecond, and every 4 ms when none
-	 * has come for a while. */
+	/* Set up receive interrupts of an ethdev port, for rocade_engine_arm(). Where the PMD has none, a
+	 * sleeping engine looks for packets every millisecond, and every 4 ms when none came for a while. */
 	bool rx_interrupts;
 	/* Each QP records its last 256 events, in 4 KiB of memory: for rocade_qp_events(), and a
 	 * QP that enters the error state because of a fault writes them to the log, as
@@ -133,6 +130,9 @@ struct rocade_port_conf {
 	/* 1 + the NUMA node of all memory of rocade_open_port(); 0: the node of the port. Choose the
 	 * node of the lcores that run the engines. */
 	uint32_t numa;
+	/* Entries of the port's neighbour table, and connections of a connection manager (rocade/cm.h,
+	 * rocade/rdmacm.h), each a power of two, 1024 to 65536; 0: 4096. */
+	uint32_t max_peers;
 };
 
 /*

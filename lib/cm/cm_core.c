@@ -32,7 +32,7 @@ cm_conf_default(struct cm_conf *conf)
 static bool
 cm_conf_valid(const struct cm_conf *conf)
 {
-	return conf->max_conns >= 1 && conf->max_conns <= 65536 &&
+	return conf->max_conns >= 1 && conf->max_conns <= CM_CONNS_MAX &&
 	       conf->response_timeout <= CM_TIMEOUT_MAX &&
 	       conf->packet_life <= CM_TIMEOUT_MAX && conf->ack_timeout <= CM_MRA_MAX &&
 	       conf->mra_timeout <= CM_MRA_MAX && conf->max_retries <= 15;
@@ -48,18 +48,21 @@ cm_create(const struct cm_conf *conf, uint64_t now, struct cm **out)
 	cm = calloc(1, sizeof(*cm));
 	if (cm == NULL)
 		return -ENOMEM;
+	cm->conf = *conf;
+	while (conf->max_conns > 1u << cm->index_bits)
+		cm->index_bits++;
+	cm->bucket_mask = RTE_MAX(1u << cm->index_bits, (unsigned)CM_BUCKETS) - 1;
 	/* Unused connections cost no memory: calloc() does not touch their pages. */
 	cm->conns = calloc(conf->max_conns, sizeof(*cm->conns));
-	if (cm->conns == NULL) {
-		free(cm);
+	cm->by_id = calloc(cm->bucket_mask + 1, sizeof(*cm->by_id));
+	cm->by_qpn = calloc(cm->bucket_mask + 1, sizeof(*cm->by_qpn));
+	if (cm->conns == NULL || cm->by_id == NULL || cm->by_qpn == NULL) {
+		cm_destroy(cm);
 		return -ENOMEM;
 	}
-	cm->conf = *conf;
 	cm->id_key = random_key_derive(&conf->random, RANDOM_CM_IDS);
 	cm->table_key = random_key_derive(&conf->random, RANDOM_CM_TABLES);
 	random_numbers_init(&cm->tids, &conf->random, RANDOM_CM_TIDS);
-	while (conf->max_conns > 1u << cm->index_bits)
-		cm->index_bits++;
 	wheel_init(&cm->wheel, now);
 	TAILQ_INIT(&cm->spare);
 	TAILQ_INIT(&cm->ending);
@@ -69,18 +72,26 @@ cm_create(const struct cm_conf *conf, uint64_t now, struct cm **out)
 	return 0;
 }
 
+static void
+listeners_free(struct cm_listeners *listeners)
+{
+	struct cm_listener *listener;
+
+	while ((listener = LIST_FIRST(listeners)) != NULL) {
+		LIST_REMOVE(listener, link);
+		free(listener);
+	}
+}
+
 void
 cm_destroy(struct cm *cm)
 {
-	for (unsigned i = 0; i < CM_BUCKETS; i++) {
-		while (!LIST_EMPTY(&cm->listeners[i])) {
-			struct cm_listener *listener = LIST_FIRST(&cm->listeners[i]);
-
-			LIST_REMOVE(listener, link);
-			free(listener);
-		}
-	}
+	for (unsigned i = 0; i < CM_BUCKETS; i++)
+		listeners_free(&cm->listeners[i]);
+	listeners_free(&cm->closed);
 	free(cm->conns);
+	free(cm->by_id);
+	free(cm->by_qpn);
 	free(cm);
 }
 
@@ -92,17 +103,12 @@ conn_timer_fire(struct wheel_timer *timer, uint64_t now, void *arg)
 		(struct cm_conn *)((char *)timer - offsetof(struct cm_conn, timer)), now);
 }
 
-/* From tick to tick, so that it can stop between two. */
 void
 cm_run(struct cm *cm, uint64_t now)
 {
-	unsigned fired = 0;
-	uint64_t next;
+	static const struct wheel_budget budget = {CM_TIMER_MOVES, CM_TIMERS_BATCH};
 
-	while (fired < CM_TIMERS_BATCH && (next = wheel_next(&cm->wheel)) <= now)
-		fired += wheel_advance(&cm->wheel, next, conn_timer_fire, cm);
-	if (fired < CM_TIMERS_BATCH)
-		(void)wheel_advance(&cm->wheel, now, conn_timer_fire, cm);
+	(void)wheel_advance_some(&cm->wheel, now, &budget, conn_timer_fire, cm);
 }
 
 uint64_t
@@ -127,4 +133,10 @@ uint32_t
 cm_listeners(const struct cm *cm)
 {
 	return cm->listener_count;
+}
+
+size_t
+cm_conn_size(void)
+{
+	return sizeof(struct cm_conn) + 2 * sizeof(struct conn_bucket);
 }

@@ -63,7 +63,8 @@ struct cm_conf {
 	 * random_key_draw(). The same one at another start would let a peer take a new
 	 * connection for one that it has already, and reject it as stale. */
 	struct random_key random;
-	uint32_t max_conns; /* connections in any state, including time wait: 1..65536 */
+	uint32_t
+		max_conns; /* connections in any state, including time wait: 1..CM_CONNS_MAX */
 	/* Timeout codes: code n means 4.096 us * 2^n (IBA 12.7). response_timeout and
 	 * packet_life are at most CM_TIMEOUT_MAX, the others at most CM_MRA_MAX. */
 	/* how long each side waits for a response of the other */
@@ -79,6 +80,8 @@ struct cm_conf {
 #define CM_REP_RETRIES 7
 #define CM_MAX_LISTENERS 4096
 #define CM_TIMERS_BATCH 32
+#define CM_TIMER_MOVES 2048 /* steps within the timing wheel, of one cm_run() */
+#define CM_CONNS_MAX 65536
 
 /* Addresses of a message, as GIDs. For received messages too, sgid is the local one and
  * dgid the peer's. */
@@ -198,8 +201,8 @@ bool cm_claims(
 bool cm_tx(struct cm *cm, struct mad *mad, struct cm_path *path);
 /* Returns whether cm_tx() has a message to send. */
 bool cm_has_tx(const struct cm *cm);
-/* Handles timers that have expired: retries, and the end of time waits. About
- * CM_TIMERS_BATCH at a time: the caller's thread moves packets too. */
+/* Handles timers that have expired: retries, and the end of time waits. At most CM_TIMERS_BATCH
+ * at a time: the caller's thread moves packets too. */
 void cm_run(struct cm *cm, uint64_t now);
 /* Returns when cm_run() has something to do, or TIME_NEVER. In the past if it has left
  * something. */
@@ -210,6 +213,8 @@ const struct cm_stats *cm_stats_of(const struct cm *cm);
 /* Returns the number of connections in any state. */
 uint32_t cm_in_use(const struct cm *cm);
 uint32_t cm_listeners(const struct cm *cm);
+/* Returns the memory of a connection: of its structure, and of its places in the hash tables. */
+size_t cm_conn_size(void);
 
 /* addr: one of the local addresses; ::ffff:0.0.0.0 for all of IPv4; :: for all of IPv6;
  * NULL for all. A request goes to the listener with the closest match. backlog: limit of

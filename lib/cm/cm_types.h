@@ -14,6 +14,8 @@
 #include "cm/cm_core.h"
 
 #define CM_TX_QUEUE_LEN 256 /* capacity of the queue of cm_tx(): a power of two */
+/* Of listeners, and of source addresses. The tables of connections have as many buckets as there
+ * can be connections, and at least these. */
 #define CM_BUCKETS 1024
 /* the message that an MRA or REJ refers to (IBA 12.6.6.1, 12.6.7.1) */
 #define CM_MSG_REQ 0
@@ -113,6 +115,7 @@ struct cm_listener {
 	struct conn_bucket conns; /* pending requests */
 	struct half_open_list half_open;
 	bool sidr;
+	bool closed; /* in cm->closed, until the last one of half_open has left */
 	enum cm_any any;
 	uint8_t addr[16];
 };
@@ -131,7 +134,8 @@ struct cm {
 	struct random_key table_key; /* of the hash functions */
 	struct random_numbers tids;
 	unsigned index_bits;
-	uint32_t id_count; /* IDs given so far */
+	uint32_t bucket_mask; /* number of buckets of by_id and of by_qpn - 1 */
+	uint32_t id_count;    /* IDs given so far */
 	uint32_t in_use;
 	struct cm_conn *conns;
 	struct conn_list spare;
@@ -147,8 +151,9 @@ struct cm {
 	uint32_t listener_count;
 	struct cm_stats stats;
 	struct cm_listeners listeners[CM_BUCKETS];
-	struct conn_bucket by_id[CM_BUCKETS];
-	struct conn_bucket by_qpn[CM_BUCKETS];
+	struct cm_listeners closed;
+	struct conn_bucket *by_id;
+	struct conn_bucket *by_qpn;
 	struct cm_out out[CM_TX_QUEUE_LEN];
 };
 

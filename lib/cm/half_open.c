@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connections that another host has asked for and not confirmed. Their source addresses
  * may be false. */
+#include <stdlib.h>
+
 #include "cm/half_open.h"
 #include "cm/table.h"
 
@@ -40,6 +42,20 @@ half_open_add(
 	}
 }
 
+/* A listener that has ended is kept for the list alone. */
+static void
+closed_free(struct half_open_list *list)
+{
+	struct cm_listener *listener =
+		(struct cm_listener *)((char *)list -
+				       offsetof(struct cm_listener, half_open));
+
+	if (!listener->closed || list->count != 0)
+		return;
+	LIST_REMOVE(listener, link);
+	free(listener);
+}
+
 static void
 list_leave(struct cm_conn *conn, unsigned which)
 {
@@ -50,6 +66,8 @@ list_leave(struct cm_conn *conn, unsigned which)
 	TAILQ_REMOVE(&list->conns, conn, half_open_link[which]);
 	list->count--;
 	conn->half_open[which] = NULL;
+	if (which == HALF_OPEN_LISTENER)
+		closed_free(list);
 }
 
 void
@@ -62,10 +80,9 @@ half_open_remove(struct cm_conn *conn)
 void
 half_open_forget_listener(struct cm_listener *listener)
 {
-	struct cm_conn *conn;
-
-	while ((conn = TAILQ_FIRST(&listener->half_open.conns)) != NULL)
-		list_leave(conn, HALF_OPEN_LISTENER);
+	listener->closed = true;
+	LIST_INSERT_HEAD(&listener->cm->closed, listener, link);
+	closed_free(&listener->half_open);
 }
 
 struct cm_conn *

@@ -13,7 +13,8 @@ void half_open_add(
 	struct cm_conn *conn, struct cm_listener *listener, const struct cm_path *path);
 /* The connection was confirmed or has ended. No effect on one that is not half-open. */
 void half_open_remove(struct cm_conn *conn);
-/* The listener is about to be freed. */
+/* The listener, which is in no list of listeners any more, ends. It is freed when the last
+ * connection that has come to it is confirmed or has ended. */
 void half_open_forget_listener(struct cm_listener *listener);
 /* Returns the connection that has to end before the listener gets another request from
  * the path's peer: the oldest one of a list that is at its limit, or NULL. */

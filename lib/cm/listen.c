@@ -152,8 +152,7 @@ cm_unlisten(struct cm_listener *listener, uint64_t now)
 		if (conn_request_unread(conn))
 			cm_release(conn, now); /* the user has not seen it */
 	}
-	half_open_forget_listener(listener);
 	LIST_REMOVE(listener, link);
 	cm->listener_count--;
-	free(listener);
+	half_open_forget_listener(listener);
 }

@@ -98,7 +98,7 @@ conn_bucket_index(const struct cm *cm, const struct cm_peer *peer, uint32_t numb
 	uint64_t in[4] = {peer->guid, number};
 
 	memcpy(&in[2], peer->addr, 16);
-	return (unsigned)siphash24(&cm->table_key, in, sizeof(in)) % CM_BUCKETS;
+	return (unsigned)siphash24(&cm->table_key, in, sizeof(in)) & cm->bucket_mask;
 }
 
 unsigned

@@ -153,14 +153,15 @@ parts_create(struct dev *dev, const struct random_key *random)
 	int rc = net_conf_complete(dev, &dev->conf.net, &net);
 
 	if (rc == 0)
-		rc = net_create(&net, &dev->net);
+		rc = net_create_sized(&net, dev->conf.neighs, &dev->net);
 	if (rc == 0) {
 		dev_gids_fill(&net, dev->gids);
 		rc = qp_table_init(
 			&dev->qps, qpn_base_choose(&dev->conf, random), dev->conf.max_qp);
 	}
 	if (rc == 0)
-		rc = gsi_create(random, dev->conf.no_sack || is_off(OFF_SACK), &dev->gsi);
+		rc = gsi_create(random, dev->conf.no_sack || is_off(OFF_SACK),
+			RTE_MAX(dev->conf.neighs, (uint32_t)EXT_QUERY_HOSTS), &dev->gsi);
 	if (rc == 0 && dev->conf.flight_recorder)
 		rc = flight_printer_start(&dev->flight);
 	if (rc == 0)

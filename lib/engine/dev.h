@@ -67,6 +67,7 @@ struct dev_conf {
 	/* of keys, QPNs and SRQ numbers; NULL: the kernel's. Tests set it. */
 	const struct random_key *random;
 	uint32_t max_qp;      /* 1..2^17 */
+	uint32_t neighs;      /* as for net_create_sized() */
 	uint32_t peer_window; /* packets; 0: half of the port's receive ring */
 	bool lossy;           /* with hooks: packets to local peers are lost on purpose */
 	bool no_cnp;          /* send no CNPs for packets with CE */

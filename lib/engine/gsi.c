@@ -16,13 +16,14 @@ gsi_user_clear(struct gsi *gsi)
 }
 
 int
-gsi_create(const struct random_key *random, bool ext_off, struct gsi **out)
+gsi_create(const struct random_key *random, bool ext_off, uint32_t ext_hosts,
+	struct gsi **out)
 {
 	struct gsi *gsi = alloc_get(&alloc_plain, "gsi", sizeof(*gsi));
 
 	if (gsi == NULL)
 		return -ENOMEM;
-	if (ext_query_create(random, ext_off, &gsi->ext) != 0) {
+	if (ext_query_create_sized(random, ext_off, ext_hosts, &gsi->ext) != 0) {
 		alloc_put(&alloc_plain, gsi, sizeof(*gsi));
 		return -ENOMEM;
 	}

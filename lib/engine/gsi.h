@@ -74,8 +74,9 @@ gsi_due(const struct gsi *gsi)
 
 /* ---- Control path ---- */
 
-/* ext_off: as for ext_query_create(). Returns 0 or -ENOMEM. */
-int gsi_create(const struct random_key *random, bool ext_off, struct gsi **out);
+/* ext_off, ext_hosts: as for ext_query_create_sized(). Returns 0 or -ENOMEM. */
+int gsi_create(const struct random_key *random, bool ext_off, uint32_t ext_hosts,
+	struct gsi **out);
 /* gsi NULL: does nothing. There is no user (asserted). */
 void gsi_destroy(struct gsi *gsi);
 /* Removes the user, and drops its messages. With all engine locks held. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
 
@@ -8,8 +9,6 @@
 #include "port/ext_query.h"
 #include "wire/ext_mad.h"
 #include "wire/extensions.h"
-
-#define BUCKETS 256
 
 /* When a query is sent, since the first time. */
 static const uint64_t try_ns[EXT_QUERY_TRIES] = {
@@ -30,6 +29,7 @@ struct ext_host {
 };
 
 TAILQ_HEAD(ext_hosts, ext_host);
+LIST_HEAD(ext_bucket, ext_host);
 
 /* An answer to be sent. */
 struct ext_reply {
@@ -50,8 +50,9 @@ struct ext_query {
 	struct rate send, answer;
 	uint32_t reply_first, reply_count;
 	struct ext_reply replies[EXT_QUERY_ANSWER_BURST];
-	LIST_HEAD(, ext_host) buckets[BUCKETS];
-	struct ext_host hosts[EXT_QUERY_HOSTS];
+	uint32_t size; /* number of hosts, and of buckets */
+	struct ext_bucket *buckets;
+	struct ext_host *hosts;
 };
 
 /* Control path. */
@@ -59,10 +60,25 @@ struct ext_query {
 int
 ext_query_create(const struct random_key *random, bool off, struct ext_query **out)
 {
+	return ext_query_create_sized(random, off, EXT_QUERY_HOSTS, out);
+}
+
+int
+ext_query_create_sized(
+	const struct random_key *random, bool off, uint32_t hosts, struct ext_query **out)
+{
 	struct ext_query *q = alloc_get(&alloc_plain, "ext_query", sizeof(*q));
 
 	if (q == NULL)
 		return -ENOMEM;
+	/* Not alloc_get(), which would touch the pages of all hosts. */
+	q->buckets = calloc(hosts, sizeof(*q->buckets));
+	q->hosts = calloc(hosts, sizeof(*q->hosts));
+	if (q->buckets == NULL || q->hosts == NULL) {
+		ext_query_destroy(q);
+		return -ENOMEM;
+	}
+	q->size = hosts;
 	q->off = off;
 	q->table_key = random_key_derive(random, RANDOM_EXT_TABLE);
 	random_numbers_init(&q->tids, random, RANDOM_EXT_TIDS);
@@ -78,19 +94,23 @@ ext_query_create(const struct random_key *random, bool off, struct ext_query **o
 void
 ext_query_destroy(struct ext_query *q)
 {
+	if (q == NULL)
+		return;
+	free(q->buckets);
+	free(q->hosts);
 	alloc_put(&alloc_plain, q, sizeof(*q));
 }
 
 /* ---- Hosts ---- */
 
-static unsigned
+static struct ext_bucket *
 ext_bucket(const struct ext_query *q, const uint8_t ours[16], const uint8_t theirs[16])
 {
 	uint8_t key[32];
 
 	memcpy(key, ours, 16);
 	memcpy(key + 16, theirs, 16);
-	return (unsigned)siphash24(&q->table_key, key, sizeof(key)) % BUCKETS;
+	return &q->buckets[siphash24(&q->table_key, key, sizeof(key)) & (q->size - 1)];
 }
 
 static struct ext_host *
@@ -98,7 +118,7 @@ host_find(struct ext_query *q, const uint8_t ours[16], const uint8_t theirs[16])
 {
 	struct ext_host *h;
 
-	LIST_FOREACH(h, &q->buckets[ext_bucket(q, ours, theirs)], link)
+	LIST_FOREACH(h, ext_bucket(q, ours, theirs), link)
 	{
 		if (memcmp(h->ours, ours, 16) == 0 && memcmp(h->theirs, theirs, 16) == 0)
 			return h;
@@ -106,15 +126,15 @@ host_find(struct ext_query *q, const uint8_t ours[16], const uint8_t theirs[16])
 	return NULL;
 }
 
-/* A new host, in the place of the one that has been known for longest if there are
- * EXT_QUERY_HOSTS. One that is being asked is never replaced: these are fewer. */
+/* A new host, in the place of the one that has been known for longest if there is no
+ * other. One that is being asked is never replaced: these are fewer. */
 static struct ext_host *
 host_add(struct ext_query *q, const uint8_t ours[16], const uint8_t theirs[16])
 {
 	struct ext_host *h;
 
 	static_assert(EXT_QUERY_OPEN < EXT_QUERY_HOSTS, "one can be replaced");
-	if (q->host_count < EXT_QUERY_HOSTS) {
+	if (q->host_count < q->size) {
 		h = &q->hosts[q->host_count++];
 	} else {
 		h = TAILQ_FIRST(&q->known);
@@ -123,7 +143,7 @@ host_add(struct ext_query *q, const uint8_t ours[16], const uint8_t theirs[16])
 	}
 	memcpy(h->ours, ours, 16);
 	memcpy(h->theirs, theirs, 16);
-	LIST_INSERT_HEAD(&q->buckets[ext_bucket(q, ours, theirs)], h, link);
+	LIST_INSERT_HEAD(ext_bucket(q, ours, theirs), h, link);
 	return h;
 }
 

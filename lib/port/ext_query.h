@@ -15,8 +15,10 @@
 #include "base/random.h"
 #include "wire/wire_gsi.h"
 
-#define EXT_QUERY_HOSTS 1024 /* pairs of addresses that are asked or known */
-#define EXT_QUERY_OPEN 128   /* of these: asked, and not answered yet */
+/* Pairs of addresses that are asked or known, unless ext_query_create_sized() is told another
+ * number. */
+#define EXT_QUERY_HOSTS 1024
+#define EXT_QUERY_OPEN 128 /* of these: asked, and not answered yet */
 /* the age of an answer, or of silence, after which the host is asked again */
 #define EXT_QUERY_KEPT_NS (60 * NS_PER_SEC)
 #define EXT_QUERY_TRIES 4
@@ -40,6 +42,9 @@ struct ext_query;
 /* off: the agent sends no query, knows no extension of any host, and its answers name none.
  * Returns 0 or -ENOMEM. */
 int ext_query_create(const struct random_key *random, bool off, struct ext_query **out);
+/* The same for this many pairs of addresses, a power of two that is larger than EXT_QUERY_OPEN. */
+int ext_query_create_sized(const struct random_key *random, bool off, uint32_t hosts,
+	struct ext_query **out);
 void ext_query_destroy(struct ext_query *q);
 
 /* Returns what is known of the host theirs as seen from our address ours. *extensions: those

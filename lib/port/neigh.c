@@ -8,6 +8,8 @@
  * other entries are passive: their hosts have sent to us, and no user has asked for them.
  * Their number is small, the oldest is replaced first, and they replace no wanted one.
  */
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "port/net_addr.h"
@@ -20,7 +22,7 @@
 static struct neigh **
 neigh_bucket(struct net *net, const uint8_t gid[16])
 {
-	return &net->buckets[siphash24(&net->table_key, gid, 16) % NEIGH_BUCKETS];
+	return &net->buckets[siphash24(&net->table_key, gid, 16) & (net->neigh_size - 1)];
 }
 
 struct neigh *
@@ -30,7 +32,30 @@ neigh_find(struct net *net, const uint8_t gid[16])
 
 	while (e != NULL && memcmp(e->gid, gid, 16) != 0)
 		e = e->chain;
-	return e;
+	return e != NULL && neigh_check(net, e) ? e : NULL;
+}
+
+/* ---- Validity ---- */
+
+bool
+neigh_is_valid(const struct net *net, const struct neigh *e)
+{
+	if (e->epoch == net->epoch)
+		return true;
+	/* Modulo 2^32: no entry is older than the last sweep. */
+	return (int32_t)(e->epoch - net->moved_epoch) >= 0 &&
+	       net_is_onlink(&net->conf, e->gid) && !net_is_ours(&net->conf, e->gid);
+}
+
+bool
+neigh_check(struct net *net, struct neigh *e)
+{
+	if (!neigh_is_valid(net, e)) {
+		neigh_drop(net, e);
+		return false;
+	}
+	e->epoch = net->epoch;
+	return true;
 }
 
 /* ---- Lists ---- */
@@ -55,40 +80,12 @@ neigh_use_link(struct neigh *e, struct neigh_list *list)
 		TAILQ_INSERT_TAIL(list, e, use_link);
 }
 
-static struct neigh_charges *
-neigh_charges_of(const struct neigh *e)
-{
-	if (e->user == NULL)
-		return NULL;
-	return e->state == NEIGH_INCOMPLETE || e->state == NEIGH_FAILED
-		       ? &e->user->unresolved
-		       : &e->user->resolved;
-}
-
 void
-neigh_charge(struct neigh *e, struct net_user *user)
-{
-	struct neigh_charges *charges = neigh_charges_of(e);
-
-	if (charges != NULL) {
-		TAILQ_REMOVE(&charges->list, e, user_link);
-		charges->count--;
-	}
-	e->user = user;
-	charges = neigh_charges_of(e);
-	if (charges != NULL) {
-		TAILQ_INSERT_TAIL(&charges->list, e, user_link);
-		charges->count++;
-	}
-}
-
-void
-neigh_touch(struct neigh *e, uint64_t now)
+neigh_touch(struct net *net, struct neigh *e, uint64_t now)
 {
 	e->used_ns = now;
-	e->abandoned = false;
 	neigh_use_link(e, e->use_list);
-	neigh_charge(e, e->user);
+	neigh_charge(net, e, neigh_user(net, e));
 }
 
 bool
@@ -100,12 +97,14 @@ neigh_is_idle(const struct neigh *e, uint64_t now)
 void
 neigh_state_set(struct net *net, struct neigh *e, enum neigh_state state)
 {
-	struct net_user *user = e->user;
+	struct net_user *user = neigh_user(net, e);
+	uint64_t serial = e->user;
 	struct neigh_list *list = state == NEIGH_FAILED ? &net->failed : &net->used;
 
-	neigh_charge(e, NULL);
+	neigh_charge(net, e, NULL);
 	e->state = state;
-	neigh_charge(e, user);
+	neigh_charge(net, e, user);
+	e->user = serial; /* also if the user is gone */
 	if (!e->wanted)
 		list = &net->passive;
 	if (e->use_list != list)
@@ -142,7 +141,7 @@ neigh_drop(struct net *net, struct neigh *e)
 	wheel_cancel(&net->wheel, &e->timer);
 	if (!e->wanted)
 		net->passive_count--;
-	neigh_charge(e, NULL);
+	neigh_charge(net, e, NULL);
 	neigh_use_link(e, NULL);
 	neigh_link(e, &net->spare);
 }
@@ -169,7 +168,7 @@ neigh_alloc(struct net *net, bool wanted, uint64_t now)
 
 	if (!wanted && net->passive_count >= NET_MAX_PASSIVE) {
 		neigh_drop(net, e);
-	} else if (TAILQ_EMPTY(&net->spare) && net->used_count < NET_MAX_NEIGHS) {
+	} else if (TAILQ_EMPTY(&net->spare) && net->used_count < net->neigh_size) {
 		return &net->entries[net->used_count++];
 	} else if (TAILQ_EMPTY(&net->spare) && e != NULL) {
 		neigh_drop(net, e);
@@ -201,6 +200,7 @@ neigh_add(struct net *net, const uint8_t gid[16], bool wanted, uint64_t now)
 	e->confirmed_ns = TIME_NEVER;
 	e->used_ns = now;
 	e->wanted = wanted;
+	e->epoch = net->epoch;
 	e->chain = *bucket;
 	*bucket = e;
 	if (!wanted)
@@ -219,9 +219,18 @@ neigh_promote(struct net *net, struct neigh *e, enum neigh_state state)
 	neigh_state_set(net, e, state);
 }
 
-void
-neigh_table_init(struct net *net)
+int
+neigh_table_init(struct net *net, uint32_t size)
 {
+	/* Unused entries cost no memory: calloc() does not touch their pages. */
+	net->entries = calloc(size, sizeof(*net->entries));
+	net->buckets = calloc(size, sizeof(*net->buckets));
+	if (net->entries == NULL || net->buckets == NULL) {
+		neigh_table_fini(net);
+		return -ENOMEM;
+	}
+	net->neigh_size = size;
+	net->sweep_at = UINT32_MAX;
 	TAILQ_INIT(&net->due_first);
 	TAILQ_INIT(&net->due_again);
 	TAILQ_INIT(&net->due_passive);
@@ -229,59 +238,39 @@ neigh_table_init(struct net *net)
 	TAILQ_INIT(&net->failed);
 	TAILQ_INIT(&net->passive);
 	TAILQ_INIT(&net->spare);
-	rate_init(&net->request_rate, NEIGH_RATE_NS, NEIGH_RATE_BURST);
+	rate_init(&net->request_rate,
+		NEIGH_RATE_NS * NET_NEIGHS / RTE_MAX(size, (uint32_t)NET_NEIGHS),
+		NEIGH_RATE_BURST);
 	rate_init(&net->passive_rate, NEIGH_PASSIVE_RATE_NS, NEIGH_PASSIVE_RATE_BURST);
+	return 0;
 }
 
 void
-neigh_flush(struct net *net, bool all)
+neigh_table_fini(struct net *net)
 {
-	for (uint32_t i = 0; i < net->used_count; i++) {
-		struct neigh *e = &net->entries[i];
-
-		if (e->list == &net->spare)
-			continue;
-		if (all || !net_is_onlink(&net->conf, e->gid) ||
-			net_is_ours(&net->conf, e->gid))
-			neigh_drop(net, e);
-	}
+	free(net->entries);
+	free(net->buckets);
 }
 
-/* ---- Users ---- */
-
-void
-net_user_init(struct net_user *user, bool recycles)
+uint32_t
+net_neighs(const struct net *net)
 {
-	TAILQ_INIT(&user->unresolved.list);
-	TAILQ_INIT(&user->resolved.list);
-	user->unresolved.count = user->resolved.count = 0;
-	user->recycles = recycles;
+	return net->neigh_size;
 }
 
-void
-net_user_fini(struct net *net, struct net_user *user)
+size_t
+net_neigh_size(void)
 {
-	struct neigh *e;
-
-	rte_ticketlock_lock(&net->lock);
-	while ((e = TAILQ_FIRST(&user->resolved.list)) != NULL)
-		neigh_charge(e, NULL);
-	while ((e = TAILQ_FIRST(&user->unresolved.list)) != NULL) {
-		/* A packet of the user may still wait for this neighbour. */
-		e->abandoned = true;
-		neigh_charge(e, NULL);
-		if (e->state == NEIGH_FAILED)
-			neigh_drop(net, e);
-	}
-	net_deadline_update(net);
-	rte_ticketlock_unlock(&net->lock);
+	return sizeof(struct neigh) + sizeof(struct neigh *);
 }
 
 /* ---- Statistics ---- */
 
-void
-net_each(struct net *net, uint64_t now, void (*fn)(const struct neigh_info *, void *),
-	void *arg)
+#define EACH_BATCH 256 /* entries for which the lock is held at a time */
+
+static void
+neigh_tell(const struct net *net, const struct neigh *e, uint64_t now,
+	void (*fn)(const struct neigh_info *, void *), void *arg)
 {
 	static const char *const names[] = {
 		[NEIGH_INCOMPLETE] = "incomplete",
@@ -290,19 +279,28 @@ net_each(struct net *net, uint64_t now, void (*fn)(const struct neigh_info *, vo
 		[NEIGH_PROBE] = "probe",
 		[NEIGH_FAILED] = "failed",
 	};
+	struct neigh_info info = {.state = names[e->state], .age_ns = TIME_NEVER};
 
-	rte_ticketlock_lock(&net->lock);
-	for (uint32_t i = 0; i < net->used_count; i++) {
-		const struct neigh *e = &net->entries[i];
-		struct neigh_info info = {.state = names[e->state], .age_ns = TIME_NEVER};
+	if (e->list == &net->spare || !neigh_is_valid(net, e))
+		return;
+	memcpy(info.gid, e->gid, 16);
+	memcpy(info.mac, e->mac, 6);
+	if (e->confirmed_ns != TIME_NEVER)
+		info.age_ns = now > e->confirmed_ns ? now - e->confirmed_ns : 0;
+	fn(&info, arg);
+}
 
-		if (e->list == &net->spare)
-			continue;
-		memcpy(info.gid, e->gid, 16);
-		memcpy(info.mac, e->mac, 6);
-		if (e->confirmed_ns != TIME_NEVER)
-			info.age_ns = now > e->confirmed_ns ? now - e->confirmed_ns : 0;
-		fn(&info, arg);
+void
+net_each(struct net *net, uint64_t now, void (*fn)(const struct neigh_info *, void *),
+	void *arg)
+{
+	bool more = true;
+
+	for (uint32_t i = 0; more;) {
+		rte_ticketlock_lock(&net->lock);
+		for (uint32_t end = i + EACH_BATCH; i < end && i < net->used_count; i++)
+			neigh_tell(net, &net->entries[i], now, fn, arg);
+		more = i < net->used_count;
+		rte_ticketlock_unlock(&net->lock);
 	}
-	rte_ticketlock_unlock(&net->lock);
 }

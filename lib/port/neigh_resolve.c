@@ -34,7 +34,8 @@ user_admit(struct net *net, struct net_user *user, uint64_t now)
 			return -EDQUOT;
 		neigh_drop(net, TAILQ_FIRST(&user->unresolved.list));
 	}
-	if (user->unresolved.count + user->resolved.count >= NET_USER_NEIGHS) {
+	if (user->unresolved.count + user->resolved.count >=
+		NET_USER_NEIGHS(net->neigh_size)) {
 		e = TAILQ_FIRST(&user->resolved.list);
 		if (e == NULL || !neigh_is_idle(e, now))
 			return -EDQUOT;
@@ -59,7 +60,7 @@ passive_want(struct net *net, struct net_user *user, struct neigh *e, uint64_t n
 		neigh_promote(net, e, NEIGH_INCOMPLETE);
 		neigh_mark_due(net, e);
 	}
-	neigh_charge(e, user);
+	neigh_charge(net, e, user);
 	return 0;
 }
 
@@ -79,7 +80,7 @@ neigh_want(struct net *net, struct net_user *user, const uint8_t hop[16], uint64
 	e = neigh_add(net, hop, true, now);
 	if (e == NULL)
 		return -ENOSPC;
-	neigh_charge(e, user);
+	neigh_charge(net, e, user);
 	neigh_mark_due(net, e);
 	*out = e;
 	return 0;
@@ -90,10 +91,10 @@ neigh_want(struct net *net, struct net_user *user, const uint8_t hop[16], uint64
 static void
 failed_take_over(struct net *net, struct net_user *user, struct neigh *e, uint64_t now)
 {
-	if (e->user == user || now < e->asked_ns + NEIGH_FAILED_NS ||
+	if (neigh_user(net, e) == user || now < e->asked_ns + NEIGH_FAILED_NS ||
 		user_admit(net, user, now) != 0)
 		return;
-	neigh_charge(e, user);
+	neigh_charge(net, e, user);
 	e->tries = NEIGH_TRIES;
 	neigh_mark_due(net, e);
 }
@@ -107,7 +108,7 @@ neigh_resolve(struct net *net, struct net_user *user, const uint8_t hop[16],
 
 	if (rc != 0)
 		return rc;
-	neigh_touch(e, now);
+	neigh_touch(net, e, now);
 	if (e->state == NEIGH_STALE)
 		neigh_use_stale(net, e, now);
 	else if (e->state == NEIGH_FAILED)

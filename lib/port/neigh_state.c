@@ -96,20 +96,39 @@ neigh_request_sent(struct net *net, struct neigh *e, uint64_t now)
 	}
 }
 
+/* Returns the first entry whose request is due, or NULL. Those that are not to be asked any more
+ * are dropped, a few at a time. */
+static struct neigh *
+due_first(struct net *net, const struct neigh_list *due)
+{
+	for (unsigned i = 0; i < NEIGH_SWEEP_BATCH; i++) {
+		struct neigh *e = TAILQ_FIRST(due);
+
+		if (e == NULL)
+			return NULL;
+		if (!neigh_check(net, e))
+			continue;
+		if (e->state != NEIGH_FAILED || !neigh_is_abandoned(net, e))
+			return e;
+		neigh_drop(net, e);
+	}
+	return NULL;
+}
+
 struct neigh *
 neigh_next_request(struct net *net, const uint8_t **mac, uint64_t now)
 {
 	struct neigh *e = NULL;
 
 	if (rate_ready_ns(&net->request_rate) <= now) {
-		e = TAILQ_FIRST(&net->due_first);
+		e = due_first(net, &net->due_first);
 		if (e == NULL)
-			e = TAILQ_FIRST(&net->due_again);
+			e = due_first(net, &net->due_again);
 		if (e != NULL)
 			rate_take(&net->request_rate, now);
 	}
 	if (e == NULL && rate_ready_ns(&net->passive_rate) <= now) {
-		e = TAILQ_FIRST(&net->due_passive);
+		e = due_first(net, &net->due_passive);
 		if (e != NULL)
 			rate_take(&net->passive_rate, now);
 	}
@@ -126,7 +145,7 @@ static void
 neigh_fail(struct net *net, struct neigh *e, uint64_t now)
 {
 	net_generation_bump(net);
-	if (e->abandoned) {
+	if (neigh_is_abandoned(net, e)) {
 		neigh_drop(net, e);
 		return;
 	}
@@ -179,6 +198,8 @@ neigh_check_failed(struct net *net, struct neigh *e, uint64_t now)
 {
 	if (now >= e->used_ns + NEIGH_FORGET_NS)
 		neigh_drop(net, e);
+	else if (neigh_is_abandoned(net, e))
+		neigh_drop(net, e);
 	else if (now >= e->ask_ns)
 		neigh_mark_due(net, e);
 	else
@@ -188,6 +209,8 @@ neigh_check_failed(struct net *net, struct neigh *e, uint64_t now)
 void
 neigh_timer_fired(struct net *net, struct neigh *e, uint64_t now)
 {
+	if (!neigh_check(net, e))
+		return;
 	if (e->state == NEIGH_REACHABLE)
 		neigh_check_use(net, e);
 	else if (e->state == NEIGH_FAILED)
@@ -198,17 +221,6 @@ neigh_timer_fired(struct net *net, struct neigh *e, uint64_t now)
 		neigh_fail(net, e, now);
 	else
 		neigh_mark_due(net, e);
-}
-
-void
-neigh_retry_failed(struct net *net)
-{
-	struct neigh *e;
-
-	TAILQ_FOREACH (e, &net->failed, use_link) {
-		e->tries = NEIGH_TRIES;
-		neigh_mark_due(net, e);
-	}
 }
 
 /* ---- What neighbours send ---- */
@@ -225,7 +237,7 @@ passive_seen(struct net *net, struct neigh *e, const uint8_t mac[6],
 	wheel_cancel(&net->wheel, &e->timer);
 	neigh_mark_idle(e);
 	neigh_state_set(net, e, state);
-	neigh_touch(e, now); /* to the newest end */
+	neigh_touch(net, e, now); /* to the newest end */
 	if (asked)
 		net_generation_bump(net);
 }

@@ -39,10 +39,19 @@ net_announce_start(struct net *net, const struct net_conf *old)
 int
 net_create(const struct net_conf *conf, struct net **out)
 {
+	return net_create_sized(conf, NET_NEIGHS, out);
+}
+
+int
+net_create_sized(const struct net_conf *conf, uint32_t neighs, struct net **out)
+{
 	struct net *net;
 	int ret;
 
-	if (conf == NULL)
+	if (neighs == 0)
+		neighs = NET_NEIGHS;
+	if (conf == NULL || neighs < NET_NEIGHS_MIN || neighs > NET_NEIGHS_MAX ||
+		!rte_is_power_of_2(neighs))
 		return -EINVAL;
 	ret = net_conf_check(conf);
 	if (ret != 0)
@@ -51,6 +60,8 @@ net_create(const struct net_conf *conf, struct net **out)
 	if (net == NULL)
 		return -ENOMEM;
 	ret = random_key_draw(&net->table_key);
+	if (ret == 0)
+		ret = neigh_table_init(net, neighs);
 	if (ret != 0) {
 		free(net);
 		return ret;
@@ -59,7 +70,6 @@ net_create(const struct net_conf *conf, struct net **out)
 	net->conf = *conf;
 	wheel_init(&net->wheel, 0);
 	wheel_timer_init(&net->announce_timer);
-	neigh_table_init(net);
 	group_table_init(net);
 	group_join_nodes(net, conf);
 	net_announce_start(net, NULL);
@@ -71,6 +81,7 @@ net_create(const struct net_conf *conf, struct net **out)
 void
 net_destroy(struct net *net)
 {
+	neigh_table_fini(net);
 	free(net);
 }
 
@@ -228,6 +239,7 @@ net_tx_report(struct net *net, struct net_group *g, struct pkt *frame, uint64_t 
 unsigned
 net_tx(struct net *net, struct pkt *frames, unsigned n, uint64_t now)
 {
+	static const struct wheel_budget budget = {NEIGH_TIMER_MOVES, NEIGH_TIMERS_BATCH};
 	const uint8_t *mac;
 	struct net_group *g;
 	struct neigh *e;
@@ -236,7 +248,8 @@ net_tx(struct net *net, struct pkt *frames, unsigned n, uint64_t now)
 	if (n == 0 || frames[0].room < NET_ROOM)
 		return 0;
 	rte_ticketlock_lock(&net->lock);
-	wheel_advance(&net->wheel, now, net_fire, net);
+	neigh_sweep(net);
+	(void)wheel_advance_some(&net->wheel, now, &budget, net_fire, net);
 	done = net_tx_announce(net, frames, n, now);
 	while (done < n && (e = neigh_next_request(net, &mac, now)) != NULL)
 		done += net_tx_request(net, e, mac, &frames[done]);

@@ -18,7 +18,10 @@
 #include "wire/pkt.h"
 
 #define NET_MAX_ADDRS 8
-#define NET_MAX_NEIGHS 4096
+/* Entries of the neighbour table: a power of two. */
+#define NET_NEIGHS 4096 /* unless net_create_sized() is told another number */
+#define NET_NEIGHS_MIN 1024
+#define NET_NEIGHS_MAX 65536
 #define NET_MAX_GROUPS 1024
 #define NET_ROOM 128 /* frame size; exceeds every frame that net_tx() writes */
 
@@ -31,8 +34,8 @@
 #define NEIGH_REFRESH_NS (30 * NS_PER_SEC)
 
 /* The limits of each user of the neighbour table, see net_user_init(). */
-#define NET_USER_UNRESOLVED 256 /* neighbours that do not answer */
-#define NET_USER_NEIGHS (NET_MAX_NEIGHS - 1024)
+#define NET_USER_UNRESOLVED 256                /* neighbours that do not answer */
+#define NET_USER_NEIGHS(size) ((size) / 4 * 3) /* in all, of a table of this size */
 
 struct net_addr {
 	uint8_t gid[16];
@@ -60,8 +63,15 @@ struct net;
  * station's, a VLAN above 4094. net_tx() announces the addresses when it is first called
  * (RFC 5227 2.3, RFC 4861 7.2.6), unless conf->other_stack. */
 int net_create(const struct net_conf *conf, struct net **out);
+/* The same with a neighbour table of `neighs` entries; 0: NET_NEIGHS. -EINVAL also for a number
+ * that is not a power of two in NET_NEIGHS_MIN..NET_NEIGHS_MAX. */
+int net_create_sized(const struct net_conf *conf, uint32_t neighs, struct net **out);
 void net_destroy(struct net *net);
 const struct net_conf *net_conf(const struct net *net);
+/* Returns the number of entries of the neighbour table. */
+uint32_t net_neighs(const struct net *net);
+/* Returns the memory of a neighbour: of its entry, and of its place in the hash table. */
+size_t net_neigh_size(void);
 
 /* Replaces the addresses and gateways, and advances the generation. Returns 0 or
  * -EINVAL. */
@@ -113,6 +123,8 @@ struct neigh_charges {
 /* A user of the neighbour table whose share of it is limited. Private to lib/port. */
 struct net_user {
 	struct neigh_charges unresolved, resolved;
+	LIST_ENTRY(net_user) link;
+	uint64_t serial; /* names the user in its entries; 0: it has none */
 	bool recycles;
 };
 
@@ -170,7 +182,8 @@ struct neigh_info {
 	const char *state; /* "incomplete", "reachable", "stale", "probe", "failed" */
 	uint64_t age_ns;   /* since the last answer; TIME_NEVER: no answer yet */
 };
-/* Calls fn for every entry, with the lock held. */
+/* Calls fn for every entry, with the lock held, which is released now and then: an entry that
+ * is added or dropped meanwhile may be missing. */
 void net_each(struct net *net, uint64_t now,
 	void (*fn)(const struct neigh_info *, void *), void *arg);
 

@@ -27,7 +27,7 @@ net_deadline_update(struct net *net)
 		next_ns = RTE_MIN(next_ns, rate_ready_ns(&net->passive_rate));
 	if (!TAILQ_EMPTY(&net->groups_due))
 		next_ns = RTE_MIN(next_ns, rate_ready_ns(&net->report_rate));
-	if (net->announce_at < net->conf.addr_count)
+	if (net->announce_at < net->conf.addr_count || neigh_sweeps(net))
 		next_ns = 0;
 	/* Relaxed: a hint; net_tx() checks again under the lock. */
 	__atomic_store_n(&net->deadline_ns, next_ns, __ATOMIC_RELAXED);

@@ -36,10 +36,21 @@ struct net {
 	struct neigh_list spare;
 	struct rate request_rate, passive_rate;
 	uint32_t passive_count;
+	uint32_t neigh_size;         /* number of entries, and of buckets */
 	uint32_t used_count;         /* entries[0..used_count) are or were in use */
 	struct random_key table_key; /* of the hash of buckets */
-	struct neigh *buckets[NEIGH_BUCKETS];
-	struct neigh entries[NET_MAX_NEIGHS];
+	struct neigh **buckets;
+	struct neigh *entries;
+
+	/* neigh_sweep.c */
+	uint32_t epoch;       /* changes with the addresses */
+	uint32_t moved_epoch; /* entries of an earlier epoch are not valid any more */
+	uint32_t sweep_at;    /* index of the next entry; UINT32_MAX: none */
+	bool sweep_retries;   /* asks unreachable neighbours, too */
+
+	/* neigh_user.c: those that have entries */
+	LIST_HEAD(, net_user) users[NEIGH_USER_BUCKETS];
+	uint64_t user_serial; /* the last one given */
 
 	/* net_group.c */
 	struct net_group_list groups_due;
@@ -49,6 +60,13 @@ struct net {
 	uint32_t group_count; /* groups[0..group_count) are or were in use */
 	struct net_group groups[NET_GROUPS];
 };
+
+/* Returns whether neigh_sweep() has something left. */
+static inline bool
+neigh_sweeps(const struct net *net)
+{
+	return net->sweep_at < net->used_count;
+}
 
 /* To be called when a neighbour's MAC or reachability, or an address, has changed. */
 void net_generation_bump(struct net *net);

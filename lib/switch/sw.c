@@ -50,7 +50,8 @@ sw_parts_create(struct sw *sw, const struct sw_conf *conf)
 	rc = sw_users_init(&sw->users, &conf->random);
 	sw->group_key = random_key_derive(&conf->random, RANDOM_SWITCH_TABLES);
 	if (rc == 0) {
-		rc = ext_query_create(&conf->random, conf->no_sack, &sw->ext);
+		rc = ext_query_create_sized(&conf->random, conf->no_sack,
+			RTE_MAX(conf->neighs, (uint32_t)EXT_QUERY_HOSTS), &sw->ext);
 		if (rc == 0)
 			rc = sw_threads_create(sw, RTE_MAX(conf->threads, 1u),
 				conf->limits.geom.buf_size);

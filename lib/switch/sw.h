@@ -62,7 +62,8 @@ struct sw_conf {
 	uint32_t qpn_base;
 	uint32_t qpn_count;
 	struct random_key random;
-	bool no_sack; /* as for ext_query_create() */
+	bool no_sack;    /* as for ext_query_create() */
+	uint32_t neighs; /* as for net_create_sized() */
 	uint32_t max_clients;
 	uint32_t threads; /* 0: one; at most SW_THREADS_MAX */
 	struct sw_limits limits;

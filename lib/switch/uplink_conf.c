@@ -121,7 +121,7 @@ uplink_create(struct sw *sw, const struct port *port, const struct net_conf *net
 	u->vlan = net->vlan;
 	u->mtu = mtu;
 	u->link_up = port->ops->link_up(port->drv);
-	rc = net_create(net, &u->net);
+	rc = net_create_sized(net, sw->conf.neighs, &u->net);
 	if (rc == 0) {
 		rc = uplink_queues_create(u);
 		if (rc != 0)

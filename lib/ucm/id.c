@@ -12,30 +12,41 @@
 int
 ucm_table_init(struct ucm_table *t, uint32_t size)
 {
-	t->slots = alloc_get(&alloc_plain, "rdma_cm table", size * sizeof(void *));
+	/* A table of many, of which most processes use few. */
+	t->slots = alloc_get(&alloc_demand, "rdma_cm table", size * sizeof(*t->slots));
+	t->freed_after =
+		alloc_get(&alloc_demand, "rdma_cm table", size * sizeof(*t->freed_after));
 	t->size = size;
-	return t->slots != NULL ? 0 : -ENOMEM;
+	t->oldest = UINT32_MAX;
+	return t->slots != NULL && t->freed_after != NULL ? 0 : -ENOMEM;
 }
 
 void
 ucm_table_fini(struct ucm_table *t)
 {
 	assert(t->used == 0);
-	alloc_put(&alloc_plain, t->slots, t->size * sizeof(void *));
+	alloc_put(&alloc_demand, t->slots, t->size * sizeof(*t->slots));
+	alloc_put(&alloc_demand, t->freed_after, t->size * sizeof(*t->freed_after));
 	t->slots = NULL;
+	t->freed_after = NULL;
 }
 
 int
 ucm_table_add(struct ucm_table *t, void *what, uint32_t *number)
 {
+	uint32_t at = t->fresh;
+
 	if (t->used == t->size)
 		return -ENOSPC;
-	while (t->slots[t->next] != NULL)
-		t->next = (t->next + 1) % t->size;
-	t->slots[t->next] = what;
+	if (t->fresh < t->size) {
+		t->fresh++;
+	} else {
+		at = t->oldest;
+		t->oldest = t->freed_after[at];
+	}
+	t->slots[at] = what;
 	t->used++;
-	*number = t->next + 1;
-	t->next = (t->next + 1) % t->size;
+	*number = at + 1;
 	return 0;
 }
 
@@ -48,7 +59,15 @@ ucm_table_find(const struct ucm_table *t, uint32_t number)
 void
 ucm_table_remove(struct ucm_table *t, uint32_t number)
 {
-	t->slots[number - 1] = NULL;
+	uint32_t at = number - 1;
+
+	t->slots[at] = NULL;
+	t->freed_after[at] = UINT32_MAX;
+	if (t->oldest == UINT32_MAX)
+		t->oldest = at;
+	else
+		t->freed_after[t->newest] = at;
+	t->newest = at;
 	t->used--;
 }
 
@@ -90,6 +109,7 @@ id_free(struct ucm_id *id)
 	struct ucm_session *session = id->channel->session;
 
 	LIST_REMOVE(id, link);
+	ucm_id_set_device(id, NULL);
 	ucm_table_remove(&session->ids, id->number);
 	account_give(session->account, ACCOUNT_cm_ids, 1);
 	session->ucm->id_count--;

@@ -156,15 +156,24 @@ ucm_events_end(struct ucm_channel *channel)
 	channel->shows = false;
 }
 
+static bool
+held_is_over(const struct ucm *ucm, uint64_t now)
+{
+	const struct ucm_event *first = TAILQ_FIRST(&ucm->held);
+
+	return first != NULL && first->held_until_ns <= now;
+}
+
 /* A few at a time, of the channels in turn: each event wakes its program, and a command must stay short. */
 void
 ucm_events_run(struct ucm *ucm, uint64_t now)
 {
 	struct ucm_channel *channel;
 	struct ucm_event *event;
+	unsigned released = 0;
 
-	while ((event = TAILQ_FIRST(&ucm->held)) != NULL && event->held_until_ns <= now)
-		event_release(event);
+	while (released++ < UCM_HELD_BATCH && held_is_over(ucm, now))
+		event_release(TAILQ_FIRST(&ucm->held));
 	for (unsigned i = 0;
 		i < UCM_SHOWN_EVENTS && (channel = TAILQ_FIRST(&ucm->showing)) != NULL;) {
 		event = TAILQ_FIRST(&channel->waiting);

@@ -8,6 +8,7 @@
 
 /* A session may have this many unread events for each ID of its limit, in all. */
 #define UCM_EVENTS_PER_ID 8
+#define UCM_HELD_BATCH 256 /* events whose wait ends by its time, in one call */
 
 /* Creates an event, not yet queued, with the number and uid of the ID. Returns NULL
  * without memory, or if the session or its user has too many unread events. */

@@ -26,7 +26,7 @@ ucm_create(const struct ucm_conf *conf, uint64_t now, struct ucm **out)
 	ucm->joins_key = random_key_derive(&conf->cm.random, RANDOM_JOINS);
 	TAILQ_INIT(&ucm->devices);
 	TAILQ_INIT(&ucm->sessions);
-	TAILQ_INIT(&ucm->deferred);
+	ucm_request_init(ucm);
 	TAILQ_INIT(&ucm->closing);
 	TAILQ_INIT(&ucm->held);
 	TAILQ_INIT(&ucm->showing);
@@ -133,6 +133,7 @@ ucm_session_create(struct ucm *ucm, void *owner, struct ucm_session **out)
 		rc = ucm_table_init(&s->channels, ucm->conf.limits.channels);
 	if (rc != 0) {
 		ucm_table_fini(&s->ids);
+		ucm_table_fini(&s->channels);
 		alloc_put(&alloc_plain, s, sizeof(*s));
 		return rc;
 	}
@@ -250,12 +251,11 @@ ucm_run(struct ucm *ucm, uint64_t now)
 uint64_t
 ucm_deadline(const struct ucm *ucm)
 {
-	const struct ucm_id *first = TAILQ_FIRST(&ucm->deferred);
 	uint64_t due = RTE_MIN(cm_deadline(ucm->cm), ucm_events_deadline(ucm));
 
 	if (!TAILQ_EMPTY(&ucm->closing))
 		return 0;
-	return first != NULL ? RTE_MIN(due, first->deferred_until_ns) : due;
+	return RTE_MIN(due, ucm_request_deadline(ucm));
 }
 
 uint32_t

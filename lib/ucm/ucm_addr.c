@@ -35,6 +35,16 @@ ucm_device_of(const struct ucm *ucm, const uint8_t gid[16])
 	return NULL;
 }
 
+void
+ucm_id_set_device(struct ucm_id *id, struct ucm_device *device)
+{
+	if (id->device != NULL)
+		TAILQ_REMOVE(&id->device->ids, id, device_link);
+	id->device = device;
+	if (device != NULL)
+		TAILQ_INSERT_TAIL(&device->ids, id, device_link);
+}
+
 bool
 ucm_is_local(const struct ucm *ucm, const uint8_t sgid[16], const uint8_t dgid[16])
 {
@@ -170,11 +180,14 @@ port_free(struct ucm *ucm, const struct ucm_id *id, uint16_t port,
 	const struct ucm_binding wanted = {
 		.addr = addr, .ps = id->ps, .port = port, .afonly = is_afonly(id, addr)};
 	const struct ucm_id *other;
+	unsigned count = 0;
 
 	LIST_FOREACH(other, ucm_port_bucket(ucm, port), port_link)
 	{
 		struct ucm_binding has = binding_of(other);
 
+		if (++count == UCM_PORT_IDS)
+			return false;
 		if (other != id && !(share && may_share(other, id)) &&
 			ucm_bindings_conflict(&has, &wanted))
 			return false;
@@ -263,7 +276,7 @@ ucm_bind(struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *addr, uint64
 	id->src.sa.sin6_port = htons(port);
 	id->port = port;
 	id->has_port = true;
-	id->device = device;
+	ucm_id_set_device(id, device);
 	LIST_INSERT_HEAD(ucm_port_bucket(ucm, port), id, port_link);
 	port_bucket_changed(ucm, port);
 	return 0;

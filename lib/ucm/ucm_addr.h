@@ -6,6 +6,10 @@
 
 #include "ucm/ucm_state.h"
 
+/* IDs that may have one port, at addresses that differ or by RDMA_OPTION_ID_REUSEADDR: a command
+ * looks at all of them. */
+#define UCM_PORT_IDS 1024
+
 /* Reads an address that a program gives. Unless it is a wildcard, its name becomes that of its GID,
  * which is what the peer sees. Returns 0 or -EAFNOSUPPORT. */
 int ucm_addr_read(struct ucm *ucm, const void *sa, size_t len, struct ucm_addr *out);
@@ -14,13 +18,15 @@ void ucm_addr_make(struct ucm_addr *out, const uint8_t gid[16], uint16_t port);
 uint16_t ucm_addr_port(const struct ucm_addr *addr);
 /* Returns the device with this address, or NULL. */
 struct ucm_device *ucm_device_of(const struct ucm *ucm, const uint8_t gid[16]);
+/* The ID is bound to an address of the device, or, if that is NULL, of none. */
+void ucm_id_set_device(struct ucm_id *id, struct ucm_device *device);
 /* Returns whether both are addresses of one device. Packets between them stay in this host. */
 bool ucm_is_local(const struct ucm *ucm, const uint8_t sgid[16], const uint8_t dgid[16]);
 uint64_t ucm_service_id(uint16_t ps, uint16_t port);
 
 /* Binds to the address and its port; port 0: to a free one. Returns 0, -EADDRINUSE
- * (another ID has the port, another user has listened there until a moment ago, or the
- * user has too many ports), -EADDRNOTAVAIL, or -EACCES (port below 1024, and the user is
+ * (another ID has the port, UCM_PORT_IDS share it, another user has listened there until a moment
+ * ago, or the user has too many ports), -EADDRNOTAVAIL, or -EACCES (port below 1024, and the user is
  * not privileged). */
 int ucm_bind(
 	struct ucm *ucm, struct ucm_id *id, const struct ucm_addr *addr, uint64_t now);

@@ -6,6 +6,7 @@
 #include "base/base_alloc.h"
 #include "ucm/id.h"
 #include "ucm/queue.h"
+#include "ucm/ucm_addr.h"
 #include "ucm/ucm_event.h"
 #include "ucm/ucm_request.h"
 
@@ -23,6 +24,7 @@ ucm_device_add(
 		return -ENOMEM;
 	device->ucm = ucm;
 	device->conf = *conf;
+	TAILQ_INIT(&device->ids);
 	TAILQ_INSERT_TAIL(&ucm->devices, device, link);
 	*out = device;
 	return 0;
@@ -40,7 +42,7 @@ id_lose_device(struct ucm_id *id, uint64_t now)
 {
 	struct ucm_event *event;
 
-	id->device = NULL;
+	ucm_id_set_device(id, NULL);
 	id->removed = true;
 	if (id->state == UCM_MCAST)
 		return; /* the ID that has joined gets the event */
@@ -55,22 +57,15 @@ bool
 ucm_device_shrink(struct ucm_device *device, uint64_t now)
 {
 	struct ucm *ucm = device->ucm;
-	struct ucm_session *session;
 	unsigned removed = 0;
+	struct ucm_id *id;
 
-	TAILQ_FOREACH (session, &ucm->sessions, link) {
-		for (uint32_t i = 0; i < session->ids.size && removed < UCM_DEVICE_BATCH;
-			i++) {
-			struct ucm_id *id = session->ids.slots[i];
-
-			if (id == NULL || id->device != device)
-				continue;
-			if (id->request != NULL)
-				ucm_id_destroy(id, now);
-			else
-				id_lose_device(id, now);
-			removed++;
-		}
+	for (; removed < UCM_DEVICE_BATCH && (id = TAILQ_FIRST(&device->ids)) != NULL;
+		removed++) {
+		if (id->request != NULL)
+			ucm_id_destroy(id, now);
+		else
+			id_lose_device(id, now);
 	}
 	ucm_pump(ucm, now);
 	return removed == UCM_DEVICE_BATCH;
@@ -80,11 +75,10 @@ void
 ucm_device_remove(struct ucm_device *device, uint64_t now)
 {
 	struct ucm *ucm = device->ucm;
-	bool more;
 
 	do /* before the device is gone: the last messages */
-		more = ucm_device_shrink(device, now);
-	while (more);
+		(void)ucm_device_shrink(device, now);
+	while (!TAILQ_EMPTY(&device->ids));
 	TAILQ_REMOVE(&ucm->devices, device, link);
 	alloc_put(&alloc_plain, device, sizeof(*device));
 }

@@ -95,7 +95,8 @@ request_id(struct ucm_id *listener, const struct cm_event *event)
 	}
 	ucm_addr_make(&id->src, event->path.sgid, listener->port);
 	ucm_addr_make(&id->dst, event->path.dgid, event->sport);
-	id->device = ucm_device_of(listener->channel->session->ucm, event->path.sgid);
+	ucm_id_set_device(
+		id, ucm_device_of(listener->channel->session->ucm, event->path.sgid));
 	id->port = listener->port;
 	id->tos = listener->tos;
 	/* The REQ has the timeout for this end's QP (IBA 12.7.34). 0 is none: the program would

@@ -46,7 +46,7 @@ mcast_join(struct ucm_call *call, struct ucm_id *id, const struct ucm_addr *grou
 	mcast->state = UCM_MCAST;
 	mcast->member = id;
 	mcast->uid = uid;
-	mcast->device = id->device;
+	ucm_id_set_device(mcast, id->device);
 	mcast->src = id->src;
 	mcast->dst = *group;
 	mcast->tos = id->tos;

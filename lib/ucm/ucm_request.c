@@ -44,21 +44,43 @@ defer_time_ns(struct ucm *ucm, const struct ucm_id *id)
 	return ns;
 }
 
-/* Keeps the list sorted by deadline. */
-static void
-deferred_insert(struct ucm *ucm, struct ucm_id *id)
+static struct ucm_deferred_port *
+deferred_port(struct ucm *ucm, uint16_t port)
 {
-	struct ucm_id *other;
+	return &ucm->deferred_ports[port % UCM_DEFER_BUCKETS];
+}
 
-	TAILQ_FOREACH_REVERSE(other, &ucm->deferred, ucm_deferred, deferred_link)
-	{
-		if (other->deferred_until_ns <= id->deferred_until_ns)
-			break;
-	}
-	if (other != NULL)
-		TAILQ_INSERT_AFTER(&ucm->deferred, other, id, deferred_link);
-	else
-		TAILQ_INSERT_HEAD(&ucm->deferred, id, deferred_link);
+void
+ucm_request_init(struct ucm *ucm)
+{
+	for (unsigned i = 0; i < RTE_DIM(ucm->deferred); i++)
+		TAILQ_INIT(&ucm->deferred[i]);
+	for (unsigned i = 0; i < UCM_DEFER_BUCKETS; i++)
+		TAILQ_INIT(&ucm->deferred_ports[i].ids);
+	TAILQ_INIT(&ucm->woken);
+}
+
+/* id: the next request to look at; NULL: there is none. */
+static void
+port_look_at(struct ucm *ucm, struct ucm_deferred_port *port, struct ucm_id *id)
+{
+	if (port->next == NULL && id != NULL)
+		TAILQ_INSERT_TAIL(&ucm->woken, port, link);
+	else if (port->next != NULL && id == NULL)
+		TAILQ_REMOVE(&ucm->woken, port, link);
+	port->next = id;
+}
+
+/* Each list is sorted by deadline: all of it are deferred for the same time. */
+static void
+deferred_insert(struct ucm *ucm, struct ucm_id *id, uint64_t ns, uint64_t now)
+{
+	struct ucm_deferred_port *port = deferred_port(ucm, ucm_addr_port(&id->dst));
+
+	id->deferred_until_ns = now + ns;
+	id->deferred = &ucm->deferred[ns == UCM_DEFER_NS];
+	TAILQ_INSERT_TAIL(id->deferred, id, deferred_link);
+	TAILQ_INSERT_TAIL(&port->ids, id, deferred_port_link);
 }
 
 static int
@@ -92,9 +114,7 @@ ucm_request_send(struct ucm *ucm, struct ucm_id *id, uint64_t now)
 
 	if (ns == 0)
 		return request_send(ucm, id, now);
-	id->deferred = true;
-	id->deferred_until_ns = now + ns;
-	deferred_insert(ucm, id);
+	deferred_insert(ucm, id, ns, now);
 	return 0;
 }
 
@@ -115,9 +135,15 @@ ucm_request_again(struct ucm *ucm, struct ucm_id *id, uint8_t path_mtu, uint64_t
 void
 ucm_request_cancel(struct ucm *ucm, struct ucm_id *id)
 {
-	if (id->deferred)
-		TAILQ_REMOVE(&ucm->deferred, id, deferred_link);
-	id->deferred = false;
+	struct ucm_deferred_port *port = deferred_port(ucm, ucm_addr_port(&id->dst));
+
+	if (id->deferred == NULL)
+		return;
+	if (port->next == id)
+		port_look_at(ucm, port, TAILQ_NEXT(id, deferred_port_link));
+	TAILQ_REMOVE(&port->ids, id, deferred_port_link);
+	TAILQ_REMOVE(id->deferred, id, deferred_link);
+	id->deferred = NULL;
 }
 
 static void
@@ -135,13 +161,48 @@ deferred_send(struct ucm *ucm, struct ucm_id *id, uint64_t now)
 		ucm_event_put(event);
 }
 
+/* Returns the request whose deadline is the first, or NULL. */
+static struct ucm_id *
+deferred_first(const struct ucm *ucm)
+{
+	struct ucm_id *a = TAILQ_FIRST(&ucm->deferred[0]);
+	struct ucm_id *b = TAILQ_FIRST(&ucm->deferred[1]);
+
+	if (a == NULL || b == NULL)
+		return a != NULL ? a : b;
+	return a->deferred_until_ns <= b->deferred_until_ns ? a : b;
+}
+
+uint64_t
+ucm_request_deadline(const struct ucm *ucm)
+{
+	const struct ucm_id *first = deferred_first(ucm);
+
+	if (!TAILQ_EMPTY(&ucm->woken))
+		return ucm->woken_ns;
+	return first != NULL ? first->deferred_until_ns : TIME_NEVER;
+}
+
 void
 ucm_request_run(struct ucm *ucm, uint64_t now)
 {
+	struct ucm_deferred_port *port;
+	unsigned sent = 0, looks = 0;
 	struct ucm_id *id;
 
-	for (unsigned i = 0; i < UCM_DEFERRED_BATCH; i++) {
-		id = TAILQ_FIRST(&ucm->deferred);
+	while (sent < UCM_DEFERRED_BATCH && looks < UCM_DEFERRED_LOOKS &&
+		(port = TAILQ_FIRST(&ucm->woken)) != NULL) {
+		id = port->next;
+		looks++;
+		if (defer_time_ns(ucm, id) == 0) {
+			deferred_send(ucm, id, now);
+			sent++;
+		} else {
+			port_look_at(ucm, port, TAILQ_NEXT(id, deferred_port_link));
+		}
+	}
+	for (; sent < UCM_DEFERRED_BATCH; sent++) {
+		id = deferred_first(ucm);
 		if (id == NULL || id->deferred_until_ns > now)
 			return;
 		deferred_send(ucm, id, now);
@@ -151,19 +212,11 @@ ucm_request_run(struct ucm *ucm, uint64_t now)
 void
 ucm_request_on_listen(struct ucm *ucm, const struct ucm_id *listener, uint64_t now)
 {
-	struct ucm_id *id, *next, *last = NULL;
+	struct ucm_deferred_port *port = deferred_port(ucm, listener->port);
 
-	for (id = TAILQ_FIRST(&ucm->deferred); id != NULL; id = next) {
-		next = TAILQ_NEXT(id, deferred_link);
-		if (!id_serves(listener, id))
-			continue;
-		TAILQ_REMOVE(&ucm->deferred, id, deferred_link);
-		id->deferred_until_ns = now;
-		if (last != NULL)
-			TAILQ_INSERT_AFTER(&ucm->deferred, last, id, deferred_link);
-		else
-			TAILQ_INSERT_HEAD(&ucm->deferred, id, deferred_link);
-		last = id;
+	if (!TAILQ_EMPTY(&port->ids)) {
+		port_look_at(ucm, port, TAILQ_FIRST(&port->ids));
+		ucm->woken_ns = now;
 	}
 	ucm_request_run(ucm, now);
 }

@@ -12,6 +12,10 @@
 #define UCM_DEFER_SHORT_NS (200 * NS_PER_MS)
 /* deferred requests sent in one call: the caller's thread moves packets too */
 #define UCM_DEFERRED_BATCH 4
+/* and looked at, for a new listener of their port */
+#define UCM_DEFERRED_LOOKS 16
+
+void ucm_request_init(struct ucm *ucm);
 
 /* Sends the connection request of the ID, from its stored parameters. Defers it if its
  * destination is local and has no listener yet. Returns 0 or -errno; -EADDRNOTAVAIL if
@@ -26,7 +30,9 @@ void ucm_request_cancel(struct ucm *ucm, struct ucm_id *id);
 /* Sends the deferred requests for the new listener: a batch at once, the others by
  * ucm_request_run(). */
 void ucm_request_on_listen(struct ucm *ucm, const struct ucm_id *listener, uint64_t now);
-/* Sends a batch of the deferred requests whose time is over. */
+/* Sends a batch of the deferred requests whose port has got a listener, or whose time is over. */
 void ucm_request_run(struct ucm *ucm, uint64_t now);
+/* Returns when ucm_request_run() has to be called next, or TIME_NEVER. */
+uint64_t ucm_request_deadline(const struct ucm *ucm);
 
 #endif

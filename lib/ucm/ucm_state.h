@@ -23,6 +23,7 @@
 #define UCM_PORT_WORDS ((UCM_PORT_COUNT + 63) / 64)
 
 #define UCM_JOIN_BUCKETS 1024
+#define UCM_DEFER_BUCKETS 1024
 #define UCM_CLOSED_IDS 32   /* IDs of closed channels that are destroyed in one call */
 #define UCM_SHOWN_EVENTS 32 /* events that become readable in one call */
 
@@ -51,7 +52,7 @@ TAILQ_HEAD(ucm_events, ucm_event);
 LIST_HEAD(ucm_port_bucket, ucm_id);
 LIST_HEAD(ucm_id_list, ucm_id);
 TAILQ_HEAD(ucm_sessions, ucm_session);
-TAILQ_HEAD(ucm_deferred, ucm_id);
+TAILQ_HEAD(ucm_id_queue, ucm_id); /* oldest first */
 TAILQ_HEAD(ucm_channels, ucm_channel);
 
 struct ucm_id {
@@ -61,8 +62,10 @@ struct ucm_id {
 	LIST_ENTRY(ucm_id) join_link; /* in ucm->joins, if UCM_MCAST */
 	struct ucm_id_list mcasts;    /* the groups it has joined */
 	struct ucm_channel *channel;
-	struct ucm_id *member;     /* UCM_MCAST: the ID that has joined; else NULL */
-	struct ucm_device *device; /* it is bound to an address of this; NULL: to none */
+	struct ucm_id *member; /* UCM_MCAST: the ID that has joined; else NULL */
+	/* It is bound to an address of this; NULL: to none. ucm_id_set_device() sets it. */
+	struct ucm_device *device;
+	TAILQ_ENTRY(ucm_id) device_link; /* in device->ids */
 	/* NULL: none yet, or conn_ended. Charged to the session's account until the ID
 	 * releases it. A connection in time wait is charged to no account: it ends when
 	 * another connection needs its place. */
@@ -96,8 +99,10 @@ struct ucm_id {
 	struct cm_qp remote;
 	uint8_t path_mtu;
 	bool has_remote; /* the peer's REQ or REP has come: remote is valid */
-	bool deferred;   /* in ucm->deferred */
+	/* the one of ucm->deferred that it is in; NULL: none */
+	struct ucm_id_queue *deferred;
 	TAILQ_ENTRY(ucm_id) deferred_link;
+	TAILQ_ENTRY(ucm_id) deferred_port_link; /* in its ucm_deferred_port, too */
 	uint64_t deferred_until_ns;
 	/* private data of the connection request that this ID sends */
 	uint8_t private[CMA_SIDR_PRIVATE];
@@ -141,8 +146,20 @@ struct ucm_channel {
 /* Maps numbers to pointers. A number is reused as late as possible. */
 struct ucm_table {
 	void **slots;
-	uint32_t size, used, next;
+	uint32_t *
+		freed_after; /* of a slot that is free again: the one that was freed next */
+	uint32_t size, used;
+	uint32_t fresh;          /* slots[fresh..size) were never used */
+	uint32_t oldest, newest; /* of the slots that are free again; UINT32_MAX: none */
 };
+
+/* The deferred requests to some ports, oldest first. */
+struct ucm_deferred_port {
+	TAILQ_ENTRY(ucm_deferred_port) link; /* in ucm->woken, if next is not NULL */
+	struct ucm_id_queue ids;
+	struct ucm_id *next; /* to be looked at: one of these ports has got a listener */
+};
+TAILQ_HEAD(ucm_deferred_ports, ucm_deferred_port);
 
 struct ucm_session {
 	TAILQ_ENTRY(ucm_session) link;
@@ -163,6 +180,7 @@ struct ucm_device {
 	TAILQ_ENTRY(ucm_device) link;
 	struct ucm *ucm;
 	struct ucm_device_conf conf;
+	struct ucm_id_queue ids;
 };
 
 struct ucm {
@@ -174,7 +192,11 @@ struct ucm {
 	struct ucm_id_list joins[UCM_JOIN_BUCKETS];
 	uint32_t id_count;
 	struct ucm_sessions sessions;
-	struct ucm_deferred deferred;
+	struct ucm_id_queue
+		deferred[2]; /* for UCM_DEFER_SHORT_NS, and for UCM_DEFER_NS */
+	struct ucm_deferred_port deferred_ports[UCM_DEFER_BUCKETS]; /* by the port */
+	struct ucm_deferred_ports woken;
+	uint64_t woken_ns;           /* when the last one was added to woken */
 	struct ucm_channels closing; /* closed channels; oldest first */
 	struct ucm_events held;      /* events that wait for a taker; oldest first */
 	struct ucm_channels showing; /* channels whose events become readable */

@@ -26,6 +26,7 @@ rocade_cm_open(struct ibv_context *context, struct rocade_cm **out)
 		return rocade_fail(ENOMEM, "no memory for a connection manager");
 	cm_conf_default(&conf);
 	cm->ctx = to_ctx(context);
+	conf.max_conns = net_neighs(cm->ctx->dev->net);
 	rc = random_key_draw(&conf.random);
 	if (rc == 0) {
 		cm->sport = (uint16_t)(0x8000 | random_once(&conf.random, RANDOM_PORTS));

@@ -100,13 +100,20 @@ conf_ranges_check(const struct rocade_port_conf *conf)
 	if (conf->paths > PATHS_MAX)
 		return rocade_fail(
 			EINVAL, "paths: %u is not in 1..%d", conf->paths, PATHS_MAX);
+	if (conf->max_peers != 0 &&
+		(conf->max_peers < NET_NEIGHS_MIN || conf->max_peers > NET_NEIGHS_MAX ||
+			!rte_is_power_of_2(conf->max_peers)))
+		return rocade_fail(EINVAL,
+			"max_peers: %u is not a power of two in %d..%d", conf->max_peers,
+			NET_NEIGHS_MIN, NET_NEIGHS_MAX);
 	if (conf->max_qp > MAX_QP_MAX)
 		return rocade_fail(
 			EINVAL, "max_qp: %u is not in 1..%u", conf->max_qp, MAX_QP_MAX);
 	return 0;
 }
 
-const struct conf_kind *const port_conf_kind = CONF_KIND(struct rocade_port_conf, numa);
+const struct conf_kind *const port_conf_kind =
+	CONF_KIND(struct rocade_port_conf, max_peers);
 
 int
 port_conf_read(const struct rocade_port_conf *given, struct rocade_port_conf *out_conf,
@@ -148,6 +155,7 @@ port_conf_read(const struct rocade_port_conf *given, struct rocade_port_conf *ou
 	dev.mtu = conf->mtu;
 	dev.qpn_base = conf->qpn_base;
 	dev.max_qp = conf->max_qp != 0 ? conf->max_qp : 65536;
+	dev.neighs = conf->max_peers;
 	dev.peer_window = conf->peer_window;
 	dev.no_cnp = conf->no_cnp;
 	dev.no_sack = conf->no_sack;

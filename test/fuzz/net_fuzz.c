@@ -209,7 +209,7 @@ step_run(struct bench *b, struct input *in)
 		break;
 	default:
 		net_each(b->net, b->now, count_entry, &count);
-		FUZZ_CHECK(count <= NET_MAX_NEIGHS);
+		FUZZ_CHECK(count <= NET_NEIGHS);
 		break;
 	}
 	FUZZ_CHECK(net_generation(b->net) - b->generation < UINT32_MAX / 2);

@@ -138,6 +138,10 @@ TEST(invalid_options_are_refused_by_name)
 	c.max_qp = 131073;
 	expect_open_refused(&c, EINVAL, "max_qp");
 	c = port_conf("192.0.2.1/24");
+	c.max_peers = 5000;
+	expect_open_refused(
+		&c, EINVAL, "max_peers: 5000 is not a power of two in 1024..65536");
+	c = port_conf("192.0.2.1/24");
 	c.paths = 9;
 	expect_open_refused(&c, EINVAL, "paths: 9 is not in 1..8");
 	expect_cc_refused((struct rocade_cc_conf){.algorithm = 2}, "cc: algorithm: no");

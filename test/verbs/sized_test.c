@@ -432,7 +432,7 @@ TEST(no_member_lies_in_the_padding_of_a_release)
 {
 	const struct layout rows[] = {
 		LAYOUT(rocade_cc_conf, 24, 0),
-		LAYOUT(rocade_port_conf, 104, 4),
+		LAYOUT(rocade_port_conf, 104, 0),
 		LAYOUT(rocade_stat, 24, 0),
 		LAYOUT(rocade_qp_info, 64, 0),
 		LAYOUT(rocade_srq_info, 32, 7),

@@ -187,25 +187,26 @@ TEST(resolved_neighbours_are_limited)
 
 	net_user_init(&a, false);
 	net_user_init(&b, false);
-	for (uint32_t i = 0; i < NET_USER_NEIGHS; i++) {
+	for (uint32_t i = 0; i < NET_USER_NEIGHS(NET_NEIGHS); i++) {
 		assert_int_equal(resolve(net, &a, i, now), -EAGAIN);
 		neigh_seen(net, host(i), host_mac(i), false, now);
 	}
 	assert_int_equal(resolve(net, &a, 10000, now), -EDQUOT);
-	for (uint32_t i = 0; i < NET_MAX_NEIGHS - NET_USER_NEIGHS; i++) {
+	for (uint32_t i = 0; i < NET_NEIGHS - NET_USER_NEIGHS(NET_NEIGHS); i++) {
 		assert_int_equal(resolve(net, &b, 20000 + i, now), -EAGAIN);
 		neigh_seen(net, host(20000 + i), host_mac(i), false, now);
 	}
 	/* The table is full, but only of entries that are in use. */
 	assert_int_equal(resolve(net, NULL, 50000, now), -ENOSPC);
 	now += NEIGH_IDLE_NS + NS_PER_SEC;
-	for (uint32_t i = 1; i < NET_USER_NEIGHS; i++)
+	for (uint32_t i = 1; i < NET_USER_NEIGHS(NET_NEIGHS); i++)
 		assert_int_equal(resolve(net, &a, i, now), 0);
 	assert_int_equal(resolve(net, &a, 10000, now), -EAGAIN);
 	assert_null(neigh_find(net, host(0)));
 	assert_int_equal(resolve(net, &a, 10001, now), -EDQUOT);
-	assert_int_equal(a.resolved.count + a.unresolved.count, NET_USER_NEIGHS);
-	assert_int_equal(b.resolved.count, NET_MAX_NEIGHS - NET_USER_NEIGHS);
+	assert_int_equal(
+		a.resolved.count + a.unresolved.count, NET_USER_NEIGHS(NET_NEIGHS));
+	assert_int_equal(b.resolved.count, NET_NEIGHS - NET_USER_NEIGHS(NET_NEIGHS));
 	net_user_fini(net, &a);
 	net_user_fini(net, &b);
 	net_destroy(net);
@@ -271,14 +272,14 @@ TEST(passive_neighbours_replace_no_other)
 {
 	struct net *net = net_of(1, 0);
 
-	for (uint32_t i = 0; i < NET_MAX_NEIGHS; i++) {
+	for (uint32_t i = 0; i < NET_NEIGHS; i++) {
 		assert_int_equal(resolve(net, NULL, i, T0), -EAGAIN);
 		neigh_seen(net, host(i), host_mac(i), false, T0);
 	}
 	assert_int_equal(answer(net, 50000, T0 + MINUTE), -ENOSPC);
 	net_hint(net, host(50001), host_mac(1), T0 + MINUTE);
 	neigh_seen(net, host(50002), host_mac(2), true, T0 + MINUTE);
-	assert_int_equal(neigh_count(net, T0).reachable, NET_MAX_NEIGHS);
+	assert_int_equal(neigh_count(net, T0).reachable, NET_NEIGHS);
 	assert_int_equal(answer(net, 5, T0), 0);
 	net_destroy(net);
 }

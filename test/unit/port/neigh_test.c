@@ -331,22 +331,22 @@ TEST(table_full_of_used_neighbours)
 	uint64_t now = T0;
 	uint32_t before;
 
-	for (uint32_t i = 0; i < NET_MAX_NEIGHS; i++) {
+	for (uint32_t i = 0; i < NET_NEIGHS; i++) {
 		number_learn(net, i, now);
 		assert_int_equal(resolve_number(net, i, now), 0);
 	}
-	assert_int_equal(neigh_count(net, now).reachable, NET_MAX_NEIGHS);
-	assert_int_equal(resolve_number(net, NET_MAX_NEIGHS, now), -ENOSPC);
+	assert_int_equal(neigh_count(net, now).reachable, NET_NEIGHS);
+	assert_int_equal(resolve_number(net, NET_NEIGHS, now), -ENOSPC);
 	/* an unused neighbour gets no entry either */
-	number_learn(net, NET_MAX_NEIGHS, now);
-	assert_int_equal(neigh_count(net, now).all, NET_MAX_NEIGHS);
+	number_learn(net, NET_NEIGHS, now);
+	assert_int_equal(neigh_count(net, now).all, NET_NEIGHS);
 	/* An entry that was not used for long is replaced, and the generation changes. */
 	now += NEIGH_IDLE_NS + NS_PER_SEC;
-	for (uint32_t i = 0; i < NET_MAX_NEIGHS; i++)
+	for (uint32_t i = 0; i < NET_NEIGHS; i++)
 		if (i != 77)
 			assert_int_equal(resolve_number(net, i, now), 0);
 	before = net_generation(net);
-	assert_int_equal(resolve_number(net, NET_MAX_NEIGHS, now), -EAGAIN);
+	assert_int_equal(resolve_number(net, NET_NEIGHS, now), -EAGAIN);
 	assert_int_not_equal(net_generation(net), before);
 	assert_int_equal(resolve_number(net, 77, now), -ENOSPC);
 	net_destroy(net);
@@ -357,7 +357,7 @@ TEST(failed_neighbours_are_replaced)
 	struct net *net = net_of(1, 0);
 	uint64_t now = T0;
 
-	for (uint32_t i = 0; i < NET_MAX_NEIGHS; i++) {
+	for (uint32_t i = 0; i < NET_NEIGHS; i++) {
 		if (i != 5 && i != 9)
 			number_learn(net, i, now);
 		(void)resolve_number(net, i, now + i);
@@ -366,7 +366,7 @@ TEST(failed_neighbours_are_replaced)
 		while (net_deadline(net) <= now)
 			free(net_send(net, now).data);
 	assert_int_equal(neigh_count(net, now).failed, 2);
-	assert_int_equal(resolve_number(net, NET_MAX_NEIGHS, now), -EAGAIN);
+	assert_int_equal(resolve_number(net, NET_NEIGHS, now), -EAGAIN);
 	assert_int_equal(neigh_count(net, now).failed, 1);
 	/* 9 is left: 5 was replaced, being older */
 	assert_int_equal(resolve_number(net, 9, now), -EHOSTUNREACH);

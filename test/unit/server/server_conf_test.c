@@ -43,6 +43,20 @@ TEST(each_member_is_checked)
 	c.client_pairs = 64;
 	assert_int_equal(rocade_daemon_check(&c), 0);
 	c = valid_conf();
+	c.neighbours = 5000;
+	expect_refused(c, "neighbours: 5000 is not a power of two in 1024..65536");
+	c.neighbours = 131072;
+	expect_refused(c, "neighbours: 131072 is not a power of two in 1024..65536");
+	c = valid_conf();
+	c.rdmacm_connections = 512;
+	expect_refused(c, "rdmacm_connections: 512 is not a power of two in 1024..65536");
+	c.rdmacm_connections = 65535;
+	expect_refused(
+		c, "rdmacm_connections: 65535 is not a power of two in 1024..65536");
+	c.rdmacm_connections = 65536;
+	c.neighbours = 65536;
+	assert_int_equal(rocade_daemon_check(&c), 0);
+	c = valid_conf();
 	c.max_clients = 100000;
 	expect_refused(c, "max_clients: 100000");
 	c = valid_conf();

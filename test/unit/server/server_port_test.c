@@ -239,6 +239,36 @@ TEST(daemon_can_run_again)
 	fake_fini(&fake);
 }
 
+/* The largest tables. */
+TEST(sizes_of_tables_are_configured)
+{
+	static const char *const limits[] = {
+		"\"neighbours\": {\"all\": 65536, \"user\": 49152, ",
+		"\"unresolved_neighbours\": {\"all\": 65536, \"user\": 256, ",
+		"\"cm_ids\": {\"all\": 65536, ",
+		"\"cm_ports\": {\"all\": 65536, ",
+		"\"cm_connections\": {\"all\": 65536, ",
+	};
+	struct sw_request req = {.type = SW_STATUS, .qpn = SW_STATUS_DEVICE};
+	static struct sw_data_reply status;
+	struct fake_port fake;
+	struct fixture_client c;
+	struct server_fixture b;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.port = port_make(&fake, 1500),
+				 .neighbours = 65536,
+				 .rdmacm_connections = 65536});
+	assert_int_equal(client_attach(&b, &c), 0);
+	assert_int_equal(client_fetch(&b, c.fd, &req, &status), 0);
+	status.bytes[status.len] = '\0';
+	for (unsigned i = 0; i < RTE_DIM(limits); i++)
+		if (strstr((char *)status.bytes, limits[i]) == NULL)
+			fail_msg("%s is not in %s", limits[i], status.bytes);
+	client_detach(&b, &c);
+	fixture_close(&b);
+	fake_fini(&fake);
+}
+
 TEST(status_shows_what_users_hold_of_the_port)
 {
 	struct sw_request take = {.type = SW_QPN_TAKE},

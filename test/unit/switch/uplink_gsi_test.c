@@ -261,7 +261,7 @@ TEST(spoofed_requests_fill_no_table)
 	u.up->gsi_arg = &h;
 	(void)requests_sent(&u);
 	memcpy(from, u.other6, 16);
-	for (unsigned i = 0; i < NET_MAX_NEIGHS + 10; i++) {
+	for (unsigned i = 0; i < NET_NEIGHS + 10; i++) {
 		from[12] = 1;
 		from[13] = (uint8_t)(i >> 8);
 		from[14] = (uint8_t)i;
@@ -269,9 +269,9 @@ TEST(spoofed_requests_fill_no_table)
 		assert_true(uplink_gsi_send(u.up, bytes, u.addr6, from, true));
 		assert_int_equal(requests_sent(&u), 0);
 	}
-	assert_int_equal(h.count, NET_MAX_NEIGHS + 10);
+	assert_int_equal(h.count, NET_NEIGHS + 10);
 	/* Answers to hosts that are no longer known. */
-	for (unsigned i = 0; i < NET_MAX_NEIGHS; i++) {
+	for (unsigned i = 0; i < NET_NEIGHS; i++) {
 		from[12] = 2;
 		from[13] = (uint8_t)(i >> 8);
 		from[14] = (uint8_t)i;

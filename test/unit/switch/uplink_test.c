@@ -205,7 +205,7 @@ TEST(many_peers_cause_no_arp_storm)
 	u.b.c[0].uid = 7;
 	client_attach(&u.b, &u.b.c[0]);
 	memcpy(dgid, u.other6, 16);
-	for (unsigned i = 0; i < NET_MAX_NEIGHS; i++) {
+	for (unsigned i = 0; i < NET_NEIGHS; i++) {
 		dgid[12] = 1;
 		dgid[13] = (uint8_t)(i >> 8);
 		dgid[14] = (uint8_t)i;

@@ -138,3 +138,34 @@ TEST_WITH(ended_process_disconnects, ucm_setup, ucm_teardown)
 		expect_event(&ctx.client, UCM_EVENT_DISCONNECTED).id, pair.active);
 	assert_int_equal(ucm_session_create(ctx.ucm, s, &s->session), 0);
 }
+
+/* A number is given again as late as possible. A table of the largest size that is nearly full gives
+ * the one that is free, without a look at the others. */
+TEST(numbers_are_given_again_in_order)
+{
+	static int things[65536];
+	struct ucm_table t = {.slots = NULL};
+	const uint32_t freed[] = {3, 1, 60000, 2};
+	uint32_t number;
+
+	assert_int_equal(ucm_table_init(&t, RTE_DIM(things)), 0);
+	for (uint32_t i = 0; i < RTE_DIM(things); i++) {
+		assert_int_equal(ucm_table_add(&t, &things[i], &number), 0);
+		assert_int_equal(number, i + 1);
+	}
+	assert_int_equal(ucm_table_add(&t, things, &number), -ENOSPC);
+	for (unsigned turn = 0; turn < 2; turn++) {
+		for (unsigned i = 0; i < RTE_DIM(freed); i++) {
+			ucm_table_remove(&t, freed[i]);
+			assert_null(ucm_table_find(&t, freed[i]));
+		}
+		for (unsigned i = 0; i < RTE_DIM(freed); i++) {
+			assert_int_equal(ucm_table_add(&t, things, &number), 0);
+			assert_int_equal(number, freed[i]);
+		}
+		assert_int_equal(ucm_table_add(&t, things, &number), -ENOSPC);
+	}
+	for (uint32_t i = 0; i < RTE_DIM(things); i++)
+		ucm_table_remove(&t, i + 1);
+	ucm_table_fini(&t);
+}

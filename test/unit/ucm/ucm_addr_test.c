@@ -54,6 +54,33 @@ TEST_WITH(port_is_shared_with_reuseaddr, ucm_setup, ucm_teardown)
 	assert_int_equal(bind_id(&ctx.client, b, "192.0.2.1", 5000), -EADDRINUSE);
 }
 
+/* A command looks at all IDs that share a port. */
+TEST_WITH(few_ids_share_a_port, ucm_setup, ucm_teardown)
+{
+	struct test_process many = {.base = 0x300};
+	uint32_t last = 0;
+
+	ctx.ucm->conf.limits.ids = UCM_PORT_IDS + 2;
+	assert_int_equal(ucm_session_create(ctx.ucm, &many, &many.session), 0);
+	assert_int_equal(
+		ucm_channel_open(many.session, &many, &many.channel, &many.number), 0);
+	for (unsigned i = 0; i < UCM_PORT_IDS; i++) {
+		last = make_id(&many, RDMA_PS_TCP);
+		assert_int_equal(set_reuse(&many, last), 0);
+		assert_int_equal(bind_id(&many, last, "192.0.2.1", 5000), 0);
+	}
+	assert_int_equal(destroy_id(&many, last, NULL), 0);
+	last = make_id(&many, RDMA_PS_TCP);
+	assert_int_equal(set_reuse(&many, last), 0);
+	assert_int_equal(bind_id(&many, last, "192.0.2.1", 5000), 0);
+	last = make_id(&many, RDMA_PS_TCP);
+	assert_int_equal(set_reuse(&many, last), 0);
+	assert_int_equal(bind_id(&many, last, "192.0.2.1", 5000), -EADDRINUSE);
+	/* Other ports are not concerned. */
+	assert_int_equal(bind_id(&many, last, "192.0.2.1", 5001), 0);
+	ucm_session_destroy(many.session, ctx.now);
+}
+
 /* A user tries to share a port with a program of another user, to listen on a closer
  * address. */
 static uint16_t

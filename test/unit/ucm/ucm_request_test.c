@@ -108,3 +108,42 @@ TEST_WITH(deferred_requests_are_sent_in_batches, ucm_setup, ucm_teardown)
 		expect_event(&ctx.server, UCM_EVENT_CONNECT_REQUEST);
 	expect_no_event(&ctx.server);
 }
+
+/* Many requests wait for other ports, of which some have the hash of the listener's. */
+TEST_WITH(listener_looks_at_few_requests, ucm_setup, ucm_teardown)
+{
+	enum { OTHERS = 3 * UCM_DEFERRED_LOOKS };
+	struct test_process many = {.base = CLIENT_QPN};
+	uint32_t server = make_id(&ctx.server, RDMA_PS_UDP), id;
+	unsigned calls = 0;
+
+	ctx.ucm->conf.limits.ids = 2 * OTHERS + 1;
+	assert_int_equal(ucm_session_create(ctx.ucm, &many, &many.session), 0);
+	assert_int_equal(
+		ucm_channel_open(many.session, &many, &many.channel, &many.number), 0);
+	for (unsigned i = 0; i <= 2 * OTHERS; i++) {
+		uint16_t port =
+			i < OTHERS ? LISTEN_PORT + UCM_DEFER_BUCKETS : LISTEN_PORT + 1;
+
+		id = make_id(&many, RDMA_PS_UDP);
+		if (i == 2 * OTHERS)
+			port = LISTEN_PORT;
+		assert_int_equal(resolve_addr(&many, id, "192.0.2.1", port), 0);
+		expect_event(&many, UCM_EVENT_ADDR_RESOLVED);
+		assert_int_equal(resolve_route(&many, id), 0);
+		expect_event(&many, UCM_EVENT_ROUTE_RESOLVED);
+		assert_int_equal(connect_id(&many, id, CLIENT_QPN, ""), 0);
+	}
+	assert_int_equal(bind_id(&ctx.server, server, NULL, LISTEN_PORT), 0);
+	assert_int_equal(listen_id(&ctx.server, server, 16), 0);
+	expect_no_event(&ctx.server);
+	/* One that is to be looked at next ends. */
+	assert_int_equal(destroy_id(&many, UCM_DEFERRED_LOOKS + 1, NULL), 0);
+	for (; ucm_deadline(ctx.ucm) <= ctx.now; calls++)
+		ucm_run(ctx.ucm, ctx.now);
+	assert_int_equal(calls, OTHERS / UCM_DEFERRED_LOOKS - 1);
+	expect_event(&ctx.server, UCM_EVENT_CONNECT_REQUEST);
+	expect_no_event(&ctx.server);
+	assert_true(ucm_deadline(ctx.ucm) == ctx.now + UCM_DEFER_SHORT_NS);
+	ucm_session_destroy(many.session, ctx.now);
+}
