@@ -134,22 +134,26 @@ moving_cascade(struct wheel *wheel, unsigned max)
 
 /* Advances the wheel to tick, or to an earlier one at which the budget is used up. Timers that
  * are due then are in expired, in firing order. */
-static void
-wheel_advance_to(struct wheel *wheel, uint64_t tick, const struct wheel_budget *budget,
+static inline void
+wheel_advance_to(struct wheel *wheel, uint64_t tick, unsigned moves, unsigned fires,
 	struct wheel_list *expired)
 {
-	unsigned moves = budget->moves, fires = budget->fires;
 	struct wheel_timer *last = NULL;
 	struct wheel_event event;
 
 	LIST_INIT(expired);
-	fires -= list_expire(&wheel->due, expired, &last, fires);
-	moves -= moving_cascade(wheel, moves);
+	if (unlikely(!LIST_EMPTY(&wheel->due)))
+		fires -= list_expire(&wheel->due, expired, &last, fires);
+	if (unlikely(!LIST_EMPTY(&wheel->moving))) {
+		moves -= moving_cascade(wheel, moves);
+		if (!LIST_EMPTY(&wheel->moving))
+			return;
+	}
 	/* A slot that starts at the new tick itself cascades now: the wheel's current
 	 * slot is always empty, except on level 0. */
-	while (LIST_EMPTY(&wheel->moving) && event_find(wheel, wheel->tick, &event) &&
-		event.tick <= tick) {
+	while (event_find(wheel, wheel->tick, &event) && event.tick <= tick) {
 		struct wheel_list *slot = &wheel->slots[event.level][event.slot];
+		uint64_t bit = UINT64_C(1) << event.slot;
 
 		if (event.level == 0 && event.tick == tick)
 			break;
@@ -158,16 +162,18 @@ wheel_advance_to(struct wheel *wheel, uint64_t tick, const struct wheel_budget *
 			fires -= list_expire(slot, expired, &last, fires);
 			if (!LIST_EMPTY(slot))
 				return;
+			wheel->occupied[0] &= ~bit;
 		} else {
 			/* Emptied first: on the last level a timer may go back to its
 			 * slot. */
+			wheel->occupied[event.level] &= ~bit;
 			list_move(&wheel->moving, slot);
+			moves -= moving_cascade(wheel, moves);
+			if (!LIST_EMPTY(&wheel->moving))
+				return;
 		}
-		wheel->occupied[event.level] &= ~(UINT64_C(1) << event.slot);
-		moves -= moving_cascade(wheel, moves);
 	}
-	if (LIST_EMPTY(&wheel->moving))
-		wheel->tick = tick;
+	wheel->tick = tick;
 }
 
 void
@@ -216,9 +222,9 @@ wheel_cancel(struct wheel *wheel, struct wheel_timer *timer)
 		timer_unlink(wheel, timer);
 }
 
-unsigned
-wheel_advance_some(struct wheel *wheel, uint64_t now_ns,
-	const struct wheel_budget *budget, wheel_fire_fn fire, void *arg)
+static __rte_always_inline unsigned
+advance(struct wheel *wheel, uint64_t now_ns, unsigned moves, unsigned fires,
+	wheel_fire_fn fire, void *arg)
 {
 	uint64_t tick = now_ns >> WHEEL_TICK_SHIFT;
 	struct wheel_list expired;
@@ -233,7 +239,7 @@ wheel_advance_some(struct wheel *wheel, uint64_t now_ns,
 	}
 	/* The wheel is at the new tick before the first callback. A timer that a callback
 	 * arms for the past then goes to wheel->due, not to the list being fired. */
-	wheel_advance_to(wheel, tick, budget, &expired);
+	wheel_advance_to(wheel, tick, moves, fires, &expired);
 	while ((timer = LIST_FIRST(&expired)) != NULL) {
 		timer_unlink(wheel, timer);
 		fired++;
@@ -243,11 +249,16 @@ wheel_advance_some(struct wheel *wheel, uint64_t now_ns,
 }
 
 unsigned
+wheel_advance_some(struct wheel *wheel, uint64_t now_ns,
+	const struct wheel_budget *budget, wheel_fire_fn fire, void *arg)
+{
+	return advance(wheel, now_ns, budget->moves, budget->fires, fire, arg);
+}
+
+unsigned
 wheel_advance_slow(struct wheel *wheel, uint64_t now_ns, wheel_fire_fn fire, void *arg)
 {
-	static const struct wheel_budget all = {UINT_MAX, UINT_MAX};
-
-	return wheel_advance_some(wheel, now_ns, &all, fire, arg);
+	return advance(wheel, now_ns, UINT_MAX, UINT_MAX, fire, arg);
 }
 
 uint64_t
