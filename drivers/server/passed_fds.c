@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <pthread.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,58 +8,61 @@
 #include "base/base_log.h"
 #include "base/common.h"
 #include "base/own_thread.h"
+#include "engine/clock.h"
 #include "server/passed_fds.h"
 #include "server/server_reply.h"
 
-#define UNREAD_FDS 1 /* of a thread that waits until replies are read: its epoll set */
+/* The daemon's thread looks at so many sockets with unread replies in this time: each takes a system call. */
+#define UNREAD_LOOKS 4
+#define UNREAD_NS (NS_PER_SEC / 1000)
+/* And at so many of a user before it refuses one more connection, for which it charges the user. */
+#define UNREAD_LOOKS_OWN 64
 
 /* A descriptor to close. */
 struct queued_fd {
 	STAILQ_ENTRY(queued_fd) link;
+	struct account *
+		account; /* of the user, with a reference if in passed_fds.unread; NULL: there is none */
 	int fd;
-	unsigned charged; /* descriptors */
+	bool charged; /* as one descriptor */
+	bool unread; /* it is a connection whose replies are not read: the thread only empties its queue */
 };
 
-STAILQ_HEAD(queued_fds, queued_fd);
-
 /* A thread that closes the descriptors of a user. Freed by the last of its two holders: the daemon
- * and the thread, which the daemon does not wait for. With an epoll set it closes connections, each once its
- * client has read all replies. */
+ * and the thread, which the daemon does not wait for. */
 struct fd_closer {
 	struct own_thread thread;
 	TAILQ_ENTRY(fd_closer) link;
 	struct account *account; /* of the user; NULL: there is none */
 	unsigned charged;        /* descriptors for which the user is charged */
 	unsigned connections;    /* the same of connections */
-	int set;                 /* -1: none */
 	unsigned holders;
 	pthread_mutex_t lock; /* protects what follows */
 	pthread_cond_t changed;
 	struct queued_fds waiting, closed;
 	unsigned pending; /* descriptors that are not closed */
-	int unread_fd;    /* for which the thread waits, -1: none */
 	bool ended;       /* by the daemon */
 };
 
 static void
-queued_free(struct queued_fds *queued)
+queued_free(struct queued_fd *q)
 {
-	struct queued_fd *q;
-
-	while ((q = STAILQ_FIRST(queued)) != NULL) {
-		STAILQ_REMOVE_HEAD(queued, link);
-		alloc_put(&alloc_plain, q, sizeof(*q));
-	}
+	alloc_put(&alloc_plain, q, sizeof(*q));
 }
 
 static void
 closer_release(struct fd_closer *closer)
 {
+	struct queued_fd *q;
+
 	if (__atomic_sub_fetch(&closer->holders, 1, __ATOMIC_ACQ_REL) != 0)
 		return;
-	queued_free(&closer->closed);
-	if (closer->set >= 0)
-		close(closer->set);
+	while ((q = STAILQ_FIRST(&closer->closed)) != NULL) {
+		STAILQ_REMOVE_HEAD(&closer->closed, link);
+		if (q->unread)
+			close(q->fd); /* the daemon has ended meanwhile */
+		queued_free(q);
+	}
 	pthread_cond_destroy(&closer->changed);
 	pthread_mutex_destroy(&closer->lock);
 	alloc_put(&alloc_plain, closer, sizeof(*closer));
@@ -105,29 +107,6 @@ queue_end(int fd)
 	(void)shutdown(fd, SHUT_RDWR);
 }
 
-/* Waits until the client has read all, or the daemon has ended. With the lock, which it gives up to wait. The
- * client may have sent its own end, which would stay open as long as it is in the queue. */
-static void
-unread_await(struct fd_closer *closer, int fd)
-{
-	/* An edge for each message that is freed: a level would say that one more may be sent. */
-	struct epoll_event event = {.events = EPOLLOUT | EPOLLET};
-
-	pthread_mutex_unlock(&closer->lock);
-	while (message_is_there(fd, 0))
-		continue;
-	pthread_mutex_lock(&closer->lock);
-	if (epoll_ctl(closer->set, EPOLL_CTL_ADD, fd, &event) != 0)
-		return;
-	closer->unread_fd = fd;
-	while (!closer->ended && !replies_are_read(fd)) {
-		pthread_mutex_unlock(&closer->lock);
-		(void)epoll_wait(closer->set, &event, 1, -1);
-		pthread_mutex_lock(&closer->lock);
-	}
-	closer->unread_fd = -1;
-}
-
 static void *
 closer_main(void *arg)
 {
@@ -141,10 +120,12 @@ closer_main(void *arg)
 			continue;
 		}
 		STAILQ_REMOVE_HEAD(&closer->waiting, link);
-		if (closer->set >= 0)
-			unread_await(closer, q->fd);
 		pthread_mutex_unlock(&closer->lock);
-		close(q->fd);
+		/* The client's own end may be in the queue, and would stay open as long as it is there. */
+		while (q->unread && message_is_there(q->fd, 0))
+			continue;
+		if (!q->unread)
+			close(q->fd);
 		pthread_mutex_lock(&closer->lock);
 		STAILQ_INSERT_TAIL(&closer->closed, q, link);
 		closer->pending--;
@@ -155,7 +136,7 @@ closer_main(void *arg)
 }
 
 static struct fd_closer *
-closer_start(struct passed_fds *passed, struct account *account, bool unread)
+closer_start(struct passed_fds *passed, struct account *account)
 {
 	struct fd_closer *closer = alloc_get(&alloc_plain, "closer", sizeof(*closer));
 
@@ -165,14 +146,12 @@ closer_start(struct passed_fds *passed, struct account *account, bool unread)
 	pthread_cond_init(&closer->changed, NULL);
 	STAILQ_INIT(&closer->waiting);
 	STAILQ_INIT(&closer->closed);
-	closer->unread_fd = -1;
-	closer->set = unread ? epoll_create1(EPOLL_CLOEXEC) : -1;
 	closer->holders = 2;
 	closer->thread = (struct own_thread){.name = "rocaded-close",
 		.main = closer_main,
 		.arg = closer,
 		.detached = true};
-	if ((unread && closer->set < 0) || own_thread_start(&closer->thread) != 0) {
+	if (own_thread_start(&closer->thread) != 0) {
 		closer->holders = 1;
 		closer_release(closer);
 		return NULL;
@@ -195,44 +174,48 @@ closer_end(struct passed_fds *passed, struct fd_closer *closer)
 		account_close(closer->account);
 	pthread_mutex_lock(&closer->lock);
 	closer->ended = true;
-	if (closer->unread_fd >= 0)
-		(void)shutdown(closer->unread_fd, SHUT_RDWR); /* wakes it */
 	pthread_cond_signal(&closer->changed);
 	pthread_mutex_unlock(&closer->lock);
 	closer_release(closer);
 }
 
 static struct fd_closer *
-closer_of(struct passed_fds *passed, struct account *account, bool unread)
+closer_of(struct passed_fds *passed, struct account *account)
 {
 	struct fd_closer *closer;
 
 	TAILQ_FOREACH (closer, &passed->closers, link) {
-		if (closer->account == account && (closer->set >= 0) == unread)
+		if (closer->account == account)
 			return closer;
 	}
-	return closer_start(passed, account, unread);
+	return closer_start(passed, account);
 }
 
-/* unread: the connection is charged already. Returns whether the thread has got the descriptor. */
-static bool
-closer_put(struct passed_fds *passed, struct account *account, int fd, bool unread)
+/* Returns NULL without memory. */
+static struct queued_fd *
+queued_make(struct account *account, int fd, bool unread)
 {
 	struct queued_fd *q = alloc_get(&alloc_plain, "queued descriptor", sizeof(*q));
-	struct fd_closer *closer = q != NULL ? closer_of(passed, account, unread) : NULL;
-	unsigned fds = 1 + unread * UNREAD_FDS;
 
-	if (closer == NULL) {
-		if (q != NULL)
-			alloc_put(&alloc_plain, q, sizeof(*q));
-		/* Closing it here could stop the daemon. */
-		log_warn("no memory: a descriptor of a client stays open");
-		return false;
-	}
+	if (q == NULL)
+		return NULL;
+	q->account = account;
 	q->fd = fd;
-	q->charged = account_take(account, ACCOUNT_descriptors, fds) ? fds : 0;
+	q->unread = unread;
+	return q;
+}
+
+/* Returns false if there is no thread for it. */
+static bool
+closer_put(struct passed_fds *passed, struct queued_fd *q)
+{
+	struct fd_closer *closer = closer_of(passed, q->account);
+
+	if (closer == NULL)
+		return false;
+	q->charged = account_take(q->account, ACCOUNT_descriptors, 1);
 	closer->charged += q->charged;
-	closer->connections += unread;
+	closer->connections += q->unread;
 	pthread_mutex_lock(&closer->lock);
 	STAILQ_INSERT_TAIL(&closer->waiting, q, link);
 	closer->pending++;
@@ -241,28 +224,82 @@ closer_put(struct passed_fds *passed, struct account *account, int fd, bool unre
 	return true;
 }
 
+static void
+fd_close_later(struct passed_fds *passed, struct account *account, int fd)
+{
+	struct queued_fd *q = queued_make(account, fd, false);
+
+	if (q != NULL && closer_put(passed, q))
+		return;
+	if (q != NULL)
+		queued_free(q);
+	/* Closing it here could stop the daemon. */
+	log_warn("no memory: a descriptor of a client stays open");
+}
+
+/* Keeps a connection, with what is charged for it, until its replies are read. */
+static void
+unread_add(struct passed_fds *passed, struct queued_fd *q)
+{
+	if (q->account != NULL)
+		account_hold(q->account);
+	STAILQ_INSERT_TAIL(&passed->unread, q, link);
+	passed->unread_count++;
+}
+
+static void
+unread_end(struct passed_fds *passed, struct queued_fd *q)
+{
+	passed->unread_count--;
+	account_give(q->account, ACCOUNT_connections, 1);
+	account_give(q->account, ACCOUNT_descriptors, q->charged);
+	passed_fds_close(passed, q->account, q->fd);
+	if (q->account != NULL)
+		account_close(q->account);
+	queued_free(q);
+}
+
+/* Looks at the next connections whose replies were not read, of a user or (NULL) of all, and closes those whose
+ * are. No thread waits for that: a client could wake it again and again. */
+static void
+unread_look(struct passed_fds *passed, const struct account *account, unsigned looks)
+{
+	for (unsigned n = passed->unread_count; n != 0 && looks != 0; n--) {
+		struct queued_fd *q = STAILQ_FIRST(&passed->unread);
+		bool is_looked_at = account == NULL || q->account == account;
+
+		STAILQ_REMOVE_HEAD(&passed->unread, link);
+		looks -= is_looked_at;
+		if (is_looked_at && replies_are_read(q->fd))
+			unread_end(passed, q);
+		else
+			STAILQ_INSERT_TAIL(&passed->unread, q, link);
+	}
+}
+
 /* Returns whether it has closed all that it has. */
 static bool
-closer_collect(struct fd_closer *closer)
+closer_collect(struct passed_fds *passed, struct fd_closer *closer)
 {
 	struct queued_fds closed = STAILQ_HEAD_INITIALIZER(closed);
-	const struct queued_fd *q;
-	unsigned charged = 0, connections = 0;
+	struct queued_fd *q;
 	bool idle;
 
 	pthread_mutex_lock(&closer->lock);
 	STAILQ_CONCAT(&closed, &closer->closed);
 	idle = closer->pending == 0;
 	pthread_mutex_unlock(&closer->lock);
-	STAILQ_FOREACH (q, &closed, link) {
-		charged += q->charged;
-		connections += closer->set >= 0;
+	while ((q = STAILQ_FIRST(&closed)) != NULL) {
+		STAILQ_REMOVE_HEAD(&closed, link);
+		closer->charged -= q->charged;
+		closer->connections -= q->unread;
+		if (q->unread) {
+			unread_add(passed, q);
+			continue;
+		}
+		account_give(closer->account, ACCOUNT_descriptors, q->charged);
+		queued_free(q);
 	}
-	account_give(closer->account, ACCOUNT_descriptors, charged);
-	account_give(closer->account, ACCOUNT_connections, connections);
-	closer->charged -= charged;
-	closer->connections -= connections;
-	queued_free(&closed);
 	return idle;
 }
 
@@ -278,6 +315,9 @@ void
 passed_fds_init(struct passed_fds *passed)
 {
 	TAILQ_INIT(&passed->closers);
+	STAILQ_INIT(&passed->unread);
+	passed->unread_count = 0;
+	passed->unread_ns = 0;
 }
 
 void
@@ -290,17 +330,34 @@ void
 passed_fds_collect(struct passed_fds *passed)
 {
 	struct fd_closer *closer, *next;
+	uint64_t now;
 
 	for (closer = TAILQ_FIRST(&passed->closers); closer != NULL; closer = next) {
 		next = TAILQ_NEXT(closer, link);
-		if (closer_collect(closer))
+		if (closer_collect(passed, closer))
 			closer_end(passed, closer);
 	}
+	if (passed->unread_count == 0 || (now = clock_now()) < passed->unread_ns)
+		return;
+	passed->unread_ns = now + UNREAD_NS;
+	unread_look(passed, NULL, UNREAD_LOOKS);
+}
+
+void
+passed_fds_collect_of(struct passed_fds *passed, const struct account *account)
+{
+	unread_look(passed, account, UNREAD_LOOKS_OWN);
 }
 
 void
 passed_fds_fini(struct passed_fds *passed)
 {
+	struct queued_fd *q;
+
+	while ((q = STAILQ_FIRST(&passed->unread)) != NULL) {
+		STAILQ_REMOVE_HEAD(&passed->unread, link);
+		unread_end(passed, q);
+	}
 	while (!TAILQ_EMPTY(&passed->closers))
 		closer_end(passed, TAILQ_FIRST(&passed->closers));
 }
@@ -309,7 +366,7 @@ unsigned
 passed_fds_pending(const struct passed_fds *passed)
 {
 	struct fd_closer *closer;
-	unsigned pending = 0;
+	unsigned pending = passed->unread_count;
 
 	TAILQ_FOREACH (closer, &passed->closers, link) {
 		pthread_mutex_lock(&closer->lock);
@@ -342,7 +399,7 @@ passed_fds_close(struct passed_fds *passed, struct account *account, int fd)
 	}
 	queue_end(fd);
 	if (message_is_there(fd, MSG_PEEK))
-		(void)closer_put(passed, account, fd, false);
+		fd_close_later(passed, account, fd);
 	else
 		close(fd);
 }
@@ -350,14 +407,23 @@ passed_fds_close(struct passed_fds *passed, struct account *account, int fd)
 void
 passed_fds_close_unread(struct passed_fds *passed, struct account *account, int fd)
 {
-	queue_end(fd); /* the client finds the end behind the replies */
-	if (!closer_put(passed, account, fd, true))
+	struct queued_fd *q = queued_make(account, fd, true);
+
+	if (q == NULL) {
 		account_give(account, ACCOUNT_connections, 1);
+		passed_fds_close(passed, account, fd);
+		return;
+	}
+	queue_end(fd); /* the client finds the end behind the replies */
+	if (!passed->refused && message_is_there(fd, MSG_PEEK) && closer_put(passed, q))
+		return; /* comes back without what is queued */
+	q->charged = account_take(account, ACCOUNT_descriptors, 1);
+	unread_add(passed, q);
 }
 
 void
 passed_fds_close_given(struct passed_fds *passed, struct account *account, int fd)
 {
 	if (fd >= 0)
-		(void)closer_put(passed, account, fd, false);
+		fd_close_later(passed, account, fd);
 }

@@ -15,13 +15,16 @@
  * at a message before it receives it, and leaves one with descriptors where it is. A socket with
  * messages in its queue is closed by a thread, and with it what is queued. The same thread closes what
  * the daemon has given away. Each user has its own thread, and what that has to close is charged to the
- * user until it is closed. A second thread of the user closes connections whose clients have not read all
- * replies, once these are read.
+ * user until it is closed.
+ *
+ * The daemon's thread keeps connections whose clients have not read all replies, and looks at a few of them
+ * at a time, in turn: one whose replies are read is closed.
  */
 #ifndef ROCADE_SERVER_PASSED_FDS_H
 #define ROCADE_SERVER_PASSED_FDS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/queue.h>
 #include <sys/types.h>
 
@@ -33,10 +36,16 @@
 #endif
 
 struct fd_closer;
+struct queued_fd;
+
+STAILQ_HEAD(queued_fds, queued_fd);
 
 struct passed_fds {
 	TAILQ_HEAD(, fd_closer) closers; /* of the users whose descriptors wait */
-	bool refused;                    /* the kernel refuses descriptors */
+	struct queued_fds unread;        /* connections, the next to look at first */
+	unsigned unread_count;
+	uint64_t unread_ns; /* when the next are looked at */
+	bool refused;       /* the kernel refuses descriptors */
 };
 
 /* Has the kernel refuse descriptors that are sent to this socket, or to those accepted from it. Returns
@@ -68,8 +77,12 @@ void passed_fds_close_unread(struct passed_fds *passed, struct account *account,
  * charged as above; the caller charges it no more. -1: none. */
 void passed_fds_close_given(struct passed_fds *passed, struct account *account, int fd);
 
-/* Gives back what was charged for descriptors that are closed now. */
+/* Gives back what was charged for descriptors that are closed now, and, at most each millisecond, for some of
+ * the connections whose replies are read now. */
 void passed_fds_collect(struct passed_fds *passed);
+/* Gives back what is charged for connections of this user whose replies are read now, before the user is refused
+ * one more. */
+void passed_fds_collect_of(struct passed_fds *passed, const struct account *account);
 /* Returns how many descriptors are not closed yet. */
 unsigned passed_fds_pending(const struct passed_fds *passed);
 

@@ -324,8 +324,11 @@ others_hold(const struct account *account, enum account_kind kind)
 
 /* Returns 0, or the errno value and why the user gets no further connection. */
 static int
-conn_charge(struct account *account, const char **why)
+conn_charge(struct passed_fds *passed, struct account *account, const char **why)
 {
+	if (!account_has_room(account, ACCOUNT_connections, 1) ||
+		!account_has_room(account, ACCOUNT_descriptors, FDS_PER_CONN))
+		passed_fds_collect_of(passed, account);
 	if (!account_take(account, ACCOUNT_connections, 1)) {
 		*why = others_hold(account, ACCOUNT_connections)
 			       ? "other users hold the other connections (see max-clients)"
@@ -354,7 +357,7 @@ conn_admit(struct rocade_daemon *d, int fd, const struct ucred *who,
 	struct account *account, const char **why)
 {
 	struct conn *conn;
-	int err = conn_charge(account, why);
+	int err = conn_charge(&d->passed, account, why);
 
 	if (err != 0)
 		return err;

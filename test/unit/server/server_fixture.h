@@ -99,15 +99,21 @@ fixture_open(struct server_fixture *b, struct rocade_daemon_conf conf)
 	assert_int_equal(rocade_daemon_create(&conf, &b->d), 0);
 }
 
-/* Returns whether the threads that close sockets (server/passed_fds.h) have closed all that they
- * were given. They are ended then. */
+/* Returns whether all descriptors of clients (server/passed_fds.h) are closed, and the threads for that
+ * ended. */
+static inline bool
+fixture_fds_are_closed(struct server_fixture *b)
+{
+	b->d->passed.unread_ns = 0; /* time may stand still */
+	passed_fds_collect(&b->d->passed);
+	return passed_fds_pending(&b->d->passed) == 0 &&
+	       TAILQ_EMPTY(&b->d->passed.closers);
+}
+
 static inline bool
 fixture_closers_await(struct server_fixture *b)
 {
-	if (!awaited(passed_fds_pending(&b->d->passed) == 0))
-		return false;
-	passed_fds_collect(&b->d->passed);
-	return TAILQ_EMPTY(&b->d->passed.closers);
+	return awaited(fixture_fds_are_closed(b));
 }
 
 /* The daemon has ended. Threads of it may still close descriptors (server/passed_fds.h). */

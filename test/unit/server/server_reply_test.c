@@ -1,11 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Replies that a client does not read: of those with descriptors it has at most one. */
+#include "engine/clock.h"
 #include "server_fixture.h"
 #include "server/server_reply.h"
 
 struct ends {
 	int daemon, client;
 };
+
+static bool no_memory;
+
+/* alloc_plain takes memory from here. */
+void *
+aligned_alloc(size_t align, size_t len)
+{
+	void *mem;
+
+	return no_memory || posix_memalign(&mem, align, len) != 0 ? NULL : mem;
+}
 
 static void
 ends_open(struct ends *e)
@@ -190,19 +202,114 @@ TEST(connection_is_charged_until_its_replies_are_read)
 		unread_leave(&b, fds[i]);
 	account = TAILQ_FIRST(&b.d->accounts.users);
 	assert_int_equal(connections_held(&b, account), RTE_DIM(fds));
-	assert_int_equal(account->held[ACCOUNT_descriptors], 2 * RTE_DIM(fds));
+	assert_int_equal(account->held[ACCOUNT_descriptors], RTE_DIM(fds));
 	other = client_connect(&b);
 	assert_int_equal(conns_count(b.d), 0); /* too many of this user */
 	close(other);
-	assert_true(unread_read(fds[0]) != 0);
+	/* The first one is still deaf: each is looked at by itself. */
 	close(fds[1]);
-	assert_true(awaited(connections_held(&b, account) == 1));
+	assert_true(awaited(connections_held(&b, account) == 2));
 	assert_int_equal(account->held[ACCOUNT_descriptors], 2);
-	other = client_connect(&b);
-	assert_int_equal(conns_count(b.d), 1);
+	assert_true(unread_read(fds[0]) != 0);
+	assert_true(awaited(connections_held(&b, account) == 1));
+	assert_int_equal(account->held[ACCOUNT_descriptors], 1);
 	close(fds[0]);
-	close(other);
 	/* The end of the daemon does not wait for the last one: its end is closed, too. */
 	fixture_close(&b);
 	close(last);
+}
+
+/* A user is refused no connection for one whose replies are read. */
+TEST(replies_that_are_read_make_room_at_once)
+{
+	struct account *another;
+	const struct account *account;
+	struct server_fixture b;
+	int fds[3], other;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.max_clients = 1});
+	b.closers_wait = true;
+	b.d->passed.unread_ns = UINT64_MAX;
+	for (unsigned i = 0; i < RTE_DIM(fds); i++) {
+		fds[i] = client_socket();
+		unread_leave(&b, fds[i]);
+	}
+	account = TAILQ_FIRST(&b.d->accounts.users);
+	another = account_open(&b.d->accounts, getuid() + 1, 1);
+	close(fds[1]);
+	assert_int_equal(connections_held(&b, account), 3);
+	passed_fds_collect_of(&b.d->passed, another);
+	assert_int_equal(connections_held(&b, account), 3);
+	other = client_connect(&b);
+	assert_int_equal(conns_count(b.d), 1);
+	assert_int_equal(connections_held(&b, account), 3);
+	assert_int_equal(account->held[ACCOUNT_descriptors], 4); /* two of it */
+	account_close(another);
+	close(other);
+	close(fds[0]);
+	close(fds[2]);
+	fixture_close(&b);
+}
+
+#define LOOKS 4 /* of UNREAD_LOOKS in server/passed_fds.c */
+
+/* Each look takes a system call of the thread that serves all. */
+TEST(few_connections_are_looked_at_in_turn)
+{
+	const struct account *account;
+	struct server_fixture b;
+	int fds[LOOKS + 2];
+	uint64_t now;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	b.closers_wait = true;
+	b.d->passed.unread_ns = UINT64_MAX;
+	for (unsigned i = 0; i < RTE_DIM(fds); i++) {
+		fds[i] = client_socket();
+		unread_leave(&b, fds[i]);
+	}
+	account = TAILQ_FIRST(&b.d->accounts.users);
+	close(fds[LOOKS]);
+	now = clock_now();
+	b.d->passed.unread_ns = 0;
+	assert_int_equal(connections_held(&b, account), RTE_DIM(fds));
+	assert_true(b.d->passed.unread_ns >= now + NS_PER_SEC / 1000);
+	b.d->passed.unread_ns = UINT64_MAX;
+	assert_int_equal(connections_held(&b, account), RTE_DIM(fds));
+	b.d->passed.unread_ns = 0;
+	assert_int_equal(connections_held(&b, account), RTE_DIM(fds) - 1);
+	for (unsigned i = 0; i < RTE_DIM(fds); i++) {
+		if (i != LOOKS)
+			close(fds[i]);
+	}
+	fixture_close(&b);
+}
+
+/* Without memory for the entry, the connection is closed and charged to no user. */
+TEST(unread_connection_is_closed_without_memory)
+{
+	struct sw_request req = {
+		.magic = SW_PROTO_MAGIC, .version = SW_PROTO_VERSION, .type = SW_STATUS};
+	struct account *account;
+	struct server_fixture b;
+	unsigned fds;
+	int fd;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	account = account_open(&b.d->accounts, getuid(), 1);
+	fd = client_socket();
+	fds = fds_count();
+	client_connect_fd(&b, fd);
+	assert_int_equal(send(fd, &req, sizeof(req), 0), sizeof(req));
+	daemon_handle_all(&b);
+	no_memory = true;
+	conn_close(TAILQ_FIRST(&b.d->conns));
+	no_memory = false;
+	conn_reap(b.d);
+	assert_int_equal(account->held[ACCOUNT_connections], 0);
+	assert_int_equal(account->held[ACCOUNT_descriptors], 0);
+	assert_int_equal(fds_count(), fds);
+	account_close(account);
+	close(fd);
+	fixture_close(&b);
 }
