@@ -52,12 +52,16 @@ static bool
 told_take(struct account *account)
 {
 	uint64_t now = clock_now();
+	struct rate *all;
 
-	if (account == NULL || rate_ready_ns(&account->told) > now ||
-		rate_ready_ns(&account->all->told) > now)
+	if (account == NULL || rate_ready_ns(&account->told) > now)
+		return false;
+	all = account->told.full_ns <= now ? &account->all->told_first
+					   : &account->all->told;
+	if (rate_ready_ns(all) > now)
 		return false;
 	rate_take(&account->told, now);
-	rate_take(&account->all->told, now);
+	rate_take(all, now);
 	return true;
 }
 

@@ -86,6 +86,7 @@ accounts_init(struct accounts *all)
 {
 	TAILQ_INIT(&all->users);
 	rate_init(&all->told, ACCOUNT_TOLD_ALL_NS, ACCOUNT_TOLD_ALL_BURST);
+	rate_init(&all->told_first, ACCOUNT_TOLD_ALL_NS, ACCOUNT_TOLD_ALL_BURST);
 	for (unsigned kind = 0; kind < ACCOUNT_KINDS; kind++)
 		account_limit_set(&all->limits[kind], UINT32_MAX, false);
 }

@@ -22,7 +22,8 @@
 #define ACCOUNT_TOLD_BURST 64
 #define ACCOUNT_TOLD_NS (10 * NS_PER_SEC)
 /* The same of all users together: what they do not read is memory of the daemon, however many uids a host gives
- * out. */
+ * out. The first message of a user whose own burst is full counts in a second limit: users that are refused again
+ * and again leave that to the others. */
 #define ACCOUNT_TOLD_ALL_BURST 1024
 #define ACCOUNT_TOLD_ALL_NS NS_PER_SEC
 
@@ -78,7 +79,8 @@ struct account {
 
 struct accounts {
 	TAILQ_HEAD(, account) users;
-	struct rate told; /* as account->told, of all users */
+	struct rate told;       /* as account->told, of all users */
+	struct rate told_first; /* of those that find account->told full */
 	struct account_limit limits[ACCOUNT_KINDS];
 };
 

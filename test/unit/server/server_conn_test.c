@@ -247,8 +247,15 @@ TEST(refusals_are_told_a_limited_number_of_times)
 	/* All users together have a limit, too. */
 	rate_init(&account->told, 3600 * NS_PER_SEC, ACCOUNT_TOLD_BURST);
 	rate_init(&b.d->accounts.told, 3600 * NS_PER_SEC, 7);
-	assert_int_equal(told_of(&b, 20), 7);
-	assert_int_equal(account->told.full_ns, b.d->accounts.told.full_ns);
+	rate_init(&b.d->accounts.told_first, 3600 * NS_PER_SEC, 2);
+	assert_int_equal(told_of(&b, 20), 1 + 7);
+	assert_true(
+		account->told.full_ns - b.d->accounts.told.full_ns <= 3600 * NS_PER_SEC);
+	/* They leave a user who was not told before the first message. That, too, has a limit. */
+	account->told.full_ns = 0;
+	assert_int_equal(told_of(&b, 3), 1);
+	account->told.full_ns = 0;
+	assert_int_equal(told_of(&b, 3), 0);
 	account_close(account);
 	fixture_close(&b);
 }
