@@ -15,8 +15,8 @@
 
 #include "run_conf.h"
 
-#define SCRIPTS_MAX                                                                      \
-	5 /* the interpreter of a script may be a script: execve(2) follows so many */
+/* The interpreter of a script may be a script: execve(2) follows so many. */
+#define SCRIPTS_MAX 5
 #define FIRST_LINE 255 /* of the first line, as the kernel reads it */
 #define PATH_DEFAULT "/bin:/usr/bin"
 
@@ -86,11 +86,20 @@ elf_interpreter(int fd, char path[PATH_MAX])
 	return 0;
 }
 
-/* Returns whether the file is the run-time linker of this program: it has no interpreter, and loads what
- * LD_PRELOAD names into the program that its arguments name. */
-static bool
-is_linker(const struct stat *st)
+static const char *
+base_name(const char *path)
 {
+	const char *slash = strrchr(path, '/');
+
+	return slash != NULL ? slash + 1 : path;
+}
+
+/* Returns whether the file has the name of glibc's run-time linker, or is that of this program: it has no
+ * interpreter, and loads what LD_PRELOAD names into the program that its arguments name. */
+static bool
+is_linker(const char *file, const struct stat *st)
+{
+	const char *name = base_name(file);
 	int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	char path[PATH_MAX];
 	struct stat own;
@@ -100,7 +109,8 @@ is_linker(const struct stat *st)
 
 	if (self >= 0)
 		close(self);
-	return same;
+	return same || strncmp(name, "ld-linux", strlen("ld-linux")) == 0 ||
+	       strncmp(name, "ld-2.", strlen("ld-2.")) == 0;
 }
 
 /* Returns whether execve(2) gives rights to the program, for which ld.so(8) preloads nothing. */
@@ -143,12 +153,13 @@ file_reach(const char *path, char next[PATH_MAX])
 	struct stat st;
 	int fd, found;
 
-	if (stat(path, &st) != 0)
+	/* The open of a FIFO would wait, and that of a device may do anything. */
+	if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
 		return REACHED;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	found = fd >= 0 ? elf_interpreter(fd, next) : -1;
-	name = found == 1 && strrchr(next, '/') != NULL ? strrchr(next, '/') + 1 : "";
-	if (found == 0 && !is_linker(&st))
+	name = found == 1 ? base_name(next) : "";
+	if (found == 0 && !is_linker(path, &st))
 		reach = IS_STATIC;
 	else if (strncmp(name, "ld-musl-", strlen("ld-musl-")) == 0)
 		reach = IS_MUSL;

@@ -342,9 +342,10 @@ def with_linker(path, original, name):
 
 
 def with_rights(path, original):
-    """A set-user-ID program of another user, and whether the kernel makes it one."""
+    """A set-user-ID program of another user, and whether the kernel makes it one. Without `su`, a user other than root
+    has none: the original."""
     if os.geteuid() != 0:
-        path = shutil.which("su", path="/bin:/usr/bin:/sbin")
+        path = shutil.which("su", path="/bin:/usr/bin:/sbin") or original
     else:
         shutil.copy(original, path)
         os.chown(path, 65534, 65534)
@@ -361,8 +362,11 @@ def out_of_reach(folder):
     fixed = static_program(os.path.join(folder, "fixed"))
     musl = with_linker(os.path.join(folder, "musl"), true, MUSL)
     rights, kept = with_rights(os.path.join(folder, "rights"), true)
-    scripts = [os.path.join(folder, name) for name in ("script", "of_script", "of_shell")]
-    for path, interpreter in zip(scripts, (fixed + " -x", " " + scripts[0], "/bin/sh")):
+    linkers = [shutil.copy(fixed, os.path.join(folder, name)) for name in ("ld-linux-x86-64.so.2", "ld-2.31.so")]
+    fifo = os.path.join(folder, "fifo")
+    os.mkfifo(fifo, 0o755)
+    scripts = [os.path.join(folder, name) for name in ("script", "of_script", "of_shell", "of_fifo")]
+    for path, interpreter in zip(scripts, (fixed + " -x", " " + scripts[0], "/bin/sh", fifo)):
         with open(path, "w", encoding="ascii") as file:
             file.write("#!%s\nexit 7\n" % interpreter)
         os.chmod(path, 0o755)
@@ -379,6 +383,10 @@ def out_of_reach(folder):
              "is set-user-ID, set-group-ID or has capabilities" if kept else "", None),
             ("a dynamic program", ("true",), 0, "", None),
             ("a script of one that is dynamic", (scripts[2],), 7, "", None),
+            ("a FIFO, which is not opened,", (fifo,), 127, "", None),
+            ("a script of a FIFO", (scripts[3],), 127, "", None),
+            ("another run-time linker", (linkers[0],), 7, "", None),
+            ("an older one", (linkers[1],), 7, "", None),
             ("the run-time linker", (linker_of(true).decode(), true), 0, "", None)]:
         done = started(*words, **({"env": env} if env else {}))
         lines = [line for line in done.stderr.splitlines()
