@@ -265,6 +265,16 @@ cm_conn_request(struct host *host, struct conn *conn)
 	return 0;
 }
 
+/* No request of a host is sent again. */
+static void
+host_asks_end(struct host *host)
+{
+	for (unsigned i = 0; i < host->n_conns; i++) {
+		host->head->asks_later -= host->conns[i].ask_ns != 0;
+		host->conns[i].ask_ns = 0;
+	}
+}
+
 /* Requests the connections of a host. */
 static int
 host_request(struct host *host, uint16_t port, char err[ERR_MAX])
@@ -272,8 +282,6 @@ host_request(struct host *host, uint16_t port, char err[ERR_MAX])
 	host->cm_port = port;
 	host->asks_end_ns = 0;
 	for (unsigned i = 0; i < host->n_conns; i++) {
-		host->head->asks_later -= host->conns[i].ask_ns != 0;
-		host->conns[i].ask_ns = 0;
 		if (cm_conn_request(host, &host->conns[i]) != 0)
 			return error_set(err, "%s", rocade_error());
 	}
@@ -292,8 +300,13 @@ host_cm_connect(struct host *head, const char *address, uint16_t port, char err[
 	hosts_by_cm(head);
 	head->teller = NULL;
 	for (unsigned i = 0; i < head->n_hosts; i++) {
-		host_at(head, i)->reason[0] = '\0';
-		host_at(head, i)->state = HOST_IDLE;
+		struct host *host = host_at(head, i);
+
+		/* A `connect` that has failed asks for nothing any more. */
+		if (host_is_of(host, peer) || host->state == HOST_FAILED)
+			host_asks_end(host);
+		host->reason[0] = '\0';
+		host->state = HOST_IDLE;
 	}
 	if (hosts_to_init(head, peer, NULL, err) != 0)
 		return -1;

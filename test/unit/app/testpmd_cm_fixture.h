@@ -33,8 +33,8 @@ struct rocade_cm_id {
 static struct rocade_cm cm;
 static struct rocade_cm_listener listener;
 static struct rocade_cm_id ids[4],
-	asks[ASKS]; /* that there are, and that connect makes */
-static unsigned n_asks;
+	asks[ASKS];                       /* that there are, and that connect makes */
+static unsigned n_asks, asks_most = ASKS; /* further ones fail */
 static struct rocade_cm_event events[EVENTS];
 static unsigned n_events, next_event;
 static unsigned passes;
@@ -91,6 +91,8 @@ rocade_cm_connect(struct rocade_cm *of, struct ibv_qp *qp, const union ibv_gid *
 	(void)param;
 	(void)user;
 	assert_true(n_asks < ASKS);
+	if (n_asks == asks_most)
+		return EINVAL;
 	*id = &asks[n_asks++];
 	(*id)->asked++;
 	return 0;

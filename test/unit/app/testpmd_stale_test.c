@@ -2,13 +2,19 @@
 /* `connect` while the peer closes old connections of the QPs. */
 #include "testpmd_cm_fixture.h"
 
+static void
+stale_comes_for(struct conn *conn)
+{
+	comes(ROCADE_CM_REJECTED, conn, conn->id);
+	events[n_events - 1].status = 10;
+	host_cm_tick(&host, NULL);
+}
+
 /* The peer closes the old connection of B's first QP. */
 static void
 stale_comes(void)
 {
-	comes(ROCADE_CM_REJECTED, &conns[B][0], conns[B][0].id);
-	events[n_events - 1].status = 10;
-	host_cm_tick(&host, NULL);
+	stale_comes_for(&conns[B][0]);
 }
 
 static void
@@ -81,6 +87,33 @@ TEST(no_request_is_sent_again_after_connect_has_ended)
 	request_comes(3, &ids[0]);
 	host_cm_tick(&host, NULL);
 	assert_int_equal(ids[0].accepted, 1);
+	second_passes();
+	assert_int_equal(n_asks, 3);
+}
+
+TEST(another_connect_does_not_go_on_with_one_that_has_ended)
+{
+	char err[ERR_MAX];
+
+	/* That of B has failed, and A is connected. */
+	stale_case(false);
+	stale_comes();
+	assert_int_equal(host.asks_later, 1);
+	host_fail(&other, "1 of 2 QPs are connected after 3 s (--wait)");
+	assert_int_equal(host_cm_connect(&host, "192.0.2.2", 7471, err), A);
+	assert_int_equal(host.asks_later, 0);
+	assert_int_equal(n_asks, 5);
+	second_passes();
+	assert_int_equal(n_asks, 5);
+	/* The first request of a new one fails. */
+	stale_case(false);
+	stale_comes();
+	stale_comes_for(&conns[B][1]);
+	assert_int_equal(host.asks_later, 2);
+	asks_most = n_asks;
+	assert_int_equal(host_cm_connect(&host, "192.0.2.3", 7471, err), -1);
+	asks_most = ASKS;
+	assert_int_equal(host.asks_later, 0);
 	second_passes();
 	assert_int_equal(n_asks, 3);
 }
