@@ -11,11 +11,28 @@
 #include "cm_fixture.h"
 
 /* The call returns EINVAL, and the text begins with these words. */
-#define REFUSED(words, call) refused(#call, words, call)
+#define REFUSED(words, call)                                                             \
+	do {                                                                             \
+		error_change();                                                          \
+		refused(#call, words, call);                                             \
+	} while (0)
 /* Words of an argument's name. */
 #define MISSING(name, call) REFUSED(name " is NULL: expected", call)
-/* The call returns this number, and the text names the argument. */
-#define NOTHING(name, none, call) nothing(#call, name " is NULL: expected", none, call)
+/* The call returns this number, and sets a text that names the argument. */
+#define NOTHING(name, none, call)                                                        \
+	do {                                                                             \
+		error_change();                                                          \
+		nothing(#call, name " is NULL: expected", none, call);                   \
+	} while (0)
+
+/* The text is one that no case expects: not that of the call before. */
+static void
+error_change(void)
+{
+	struct rocade_cc_conf cc;
+
+	assert_int_equal(rocade_cc_parse("nonsense", &cc), EINVAL);
+}
 
 static void
 refused(const char *call, const char *words, int err)
@@ -63,6 +80,7 @@ TEST(opening)
 		{.size = sizeof(conf[0]), .addresses = "192.0.2.2/24"}};
 	const struct rocade_shared_conf shared = {.size = sizeof(shared)};
 	struct rocade_port *ports[2] = {NULL, NULL};
+	struct rocade_cc_conf cc;
 
 	MISSING("ports", rocade_open_loop(conf, NULL));
 	MISSING("port", rocade_open_port(conf, NULL));
@@ -76,6 +94,7 @@ TEST(opening)
 		rocade_open_port(
 			&(struct rocade_port_conf){.size = sizeof(conf[0])}, ports));
 	REFUSED("no struct rocade_cc_conf", rocade_cc_parse("off", NULL));
+	assert_int_equal(rocade_cc_parse(NULL, &cc), 0);
 	assert_null(ports[0]);
 	assert_null(ports[1]);
 }
@@ -178,6 +197,8 @@ TEST_WITH(objects_of_verbs, objects_setup, cm_pair_close)
 	MISSING("cq", rocade_cq_info(NULL, &cq_info));
 	MISSING("info", rocade_cq_info(pair.a.send_cq, NULL));
 	REFUSED("the SRQ is not", rocade_srq_set_mbufs(NULL, &mbufs));
+	/* This port has no mbufs, whatever is given. */
+	assert_int_equal(rocade_srq_set_mbufs(pair.a.srq, NULL), EOPNOTSUPP);
 	REFUSED("the QP, the request or the mbuf",
 		rocade_post_send_mbuf(NULL, &wr, (struct rte_mbuf *)&wr));
 	REFUSED("the QP, the request or the mbuf",
