@@ -137,7 +137,7 @@ counters_put(struct nldev_query *q, const struct device_facts *facts, bool statu
 	nl_nest_end(&q->out, table);
 }
 
-/* Of the port: their places. */
+/* Puts the place of each counter of the port. */
 static void
 status_put(struct nldev_query *q, const struct device_facts *facts)
 {
