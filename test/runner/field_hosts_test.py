@@ -232,6 +232,7 @@ def failures():
     silent = led(Fake(1), Fake(2, reason="no ARP answer"), Fake(3))
     no_port = led(Fake(1), Fake(2, fails="check"), Fake(3))
     bad = led(Fake(1), Fake(2), Fake(3, bad_bytes=1), patterns="one-to-all", path_mtu=1024)
+    untold = led(Fake(1), Fake(2, peers=[]), Fake(3), patterns="one-to-all", path_mtu=1024)
     alone = led(Fake(1, dies="host_open"))
     first, _, _ = group_of(Fake(1))
     group, report, _ = group_of(Fake(1))
@@ -253,6 +254,9 @@ def failures():
          ([[1, 2, 4]] * 3, ["host 3 ((address)) takes part no more: host 3: no port"])),
         ("a host with wrong payload", (bad["result"], [row["members"] for row in bad["patterns"]], "host 4: wrong payload"
                                        in bad["problems"][0]), ("fail", [[1, 2, 3]], True)),
+        ("a receiver without a result for each sender", (untold["result"], [row["members"] for row in untold["patterns"]], [
+            "host 3: no result for each other host: 0 of 1" in problem for problem in untold["problems"]]),
+         ("fail", [[1, 2, 4]], [True])),
         ("when the first host's port does not start the run ends", (own, report["problems"]),
          ("host 1: the port does not start: no link", [])),
         ("when no other host is left the run ends", (alone["reason"], alone["result"], alone["patterns"]),

@@ -215,7 +215,10 @@ def problem(results, roles):
         if got["bad_bytes"] or got["bad_messages"] or got["bytes_verified"] != got["bytes"]:
             return "host %d: wrong payload: %d bytes in %d messages, %d of %d bytes verified" % (
                 place + 1, got["bad_bytes"], got["bad_messages"], got["bytes_verified"], got["bytes"])
-        for partner, peer in zip(patterns.partners(place, roles[place], members), got["peers"]):
+        partners = patterns.partners(place, roles[place], members)
+        if len(got["peers"]) != len(partners):
+            return "host %d: no result for each other host: %d of %d" % (place + 1, len(got["peers"]), len(partners))
+        for partner, peer in zip(partners, got["peers"]):
             if not peer["messages"]:
                 return "no message of host %d arrived at host %d" % (partner + 1, place + 1)
     return None
