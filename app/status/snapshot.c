@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <rocade/status.h>
@@ -12,18 +13,35 @@ number_of(const json_t *object, const char *name)
 	return json_number_value(json_object_get(object, name));
 }
 
-static json_t *
-client_find(const json_t *clients, double id)
+#define ID_TEXT 32
+
+static const char *
+id_text(const json_t *object, char text[ID_TEXT])
 {
-	json_t *client;
+	snprintf(text, ID_TEXT, "%.0f", number_of(object, "id"));
+	return text;
+}
+
+/* Returns the clients of an array by their numbers, in a hash table: there may be 65,536 of them. */
+static json_t *
+clients_by_id(const json_t *clients)
+{
+	json_t *by_id = json_object(), *client;
+	char text[ID_TEXT];
 	size_t i;
 
 	json_array_foreach(clients, i, client)
-	{
-		if (number_of(client, "id") == id)
-			return client;
-	}
-	return NULL;
+		json_object_set(by_id, id_text(client, text), client);
+	return by_id;
+}
+
+/* Returns the client with the number of an object, or NULL. */
+static json_t *
+client_find(const json_t *by_id, const json_t *object)
+{
+	char text[ID_TEXT];
+
+	return json_object_get(by_id, id_text(object, text));
 }
 
 json_t *
@@ -38,19 +56,20 @@ snapshot_fetch(const char *socket)
 json_t *
 snapshot_read(char *text)
 {
-	json_t *all = json_loads(text, 0, NULL), *daemon, *clients, *report;
+	json_t *all = json_loads(text, 0, NULL), *daemon, *by_id, *report;
 	size_t i;
 
 	free(text);
 	daemon = json_object_get(all, "daemon");
-	clients = json_object_get(daemon, "clients");
+	by_id = clients_by_id(json_object_get(daemon, "clients"));
 	json_array_foreach(json_object_get(all, "reports"), i, report)
 	{
-		json_t *client = client_find(clients, number_of(report, "id"));
+		json_t *client = client_find(by_id, report);
 
 		if (client != NULL)
 			json_object_update_missing(client, report);
 	}
+	json_decref(by_id);
 	json_object_update_missing(daemon, all);
 	json_object_del(daemon, "daemon");
 	json_object_del(daemon, "reports");
@@ -64,15 +83,15 @@ snapshot_rates(json_t *now, const json_t *before, double seconds)
 {
 	static const char *const counters[] = {"tx_packets", "tx_bytes", "rx_packets",
 		"rx_bytes", "rx_full", "pair_packets", "pair_bytes"};
-	const json_t *old = json_object_get(before, "clients");
-	json_t *client;
+	json_t *old, *client;
 	size_t i;
 
 	if (seconds <= 0)
 		return;
+	old = clients_by_id(json_object_get(before, "clients"));
 	json_array_foreach(json_object_get(now, "clients"), i, client)
 	{
-		const json_t *was = client_find(old, number_of(client, "id"));
+		const json_t *was = client_find(old, client);
 		json_t *rates = json_object();
 
 		for (size_t c = 0; c < sizeof(counters) / sizeof(counters[0]); c++)
@@ -82,4 +101,5 @@ snapshot_rates(json_t *now, const json_t *before, double seconds)
 					  seconds));
 		json_object_set_new(client, "rates", rates);
 	}
+	json_decref(old);
 }

@@ -208,6 +208,52 @@ TEST(rates_of_a_new_client)
 	free(line);
 }
 
+#define CLIENTS 65536
+
+/* Returns what a daemon says that has the most clients: each number with its report, in another order. */
+static char *
+text_of_clients(void)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
+
+	assert_non_null(to);
+	fprintf(to, "{\"daemon\": {\"clients\": [");
+	for (unsigned i = 0; i < CLIENTS; i++)
+		fprintf(to, "%s{\"id\": %u, \"tx_packets\": %u}", i != 0 ? "," : "",
+			i + 1, 2 * i);
+	fprintf(to, "]}, \"reports\": [");
+	for (unsigned i = CLIENTS; i-- > 0;)
+		fprintf(to, "{\"id\": %u, \"qps\": %u},", i + 1, i + 7);
+	fprintf(to, "{\"id\": %u, \"qps\": 1}]}", CLIENTS + 1);
+	assert_int_equal(fclose(to), 0);
+	return text;
+}
+
+/* A step for each client, not one for each two: those take more than the time of a test. */
+TEST(each_of_many_clients_has_its_report_and_its_rates)
+{
+	json_t *before = snapshot_read(text_of_clients()),
+	       *now = snapshot_read(text_of_clients()), *client;
+	size_t i;
+
+	json_array_foreach(json_object_get(now, "clients"), i, client)
+		json_object_set_new(
+			client, "tx_packets", json_integer((json_int_t)(3 * i)));
+	snapshot_rates(now, before, 1);
+	assert_int_equal(json_array_size(json_object_get(now, "clients")), CLIENTS);
+	json_array_foreach(json_object_get(now, "clients"), i, client)
+	{
+		assert_true(number_of(client, "id") == (double)i + 1);
+		assert_true(number_of(client, "qps") == (double)i + 7);
+		assert_true(number_of(json_object_get(client, "rates"), "tx_packets") ==
+			    (double)i);
+	}
+	json_decref(before);
+	json_decref(now);
+}
+
 /* 0: the process is in another PID namespace. */
 TEST(a_pid_may_be_unknown)
 {
