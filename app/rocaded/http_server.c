@@ -20,7 +20,8 @@ http_page_get(struct http_server *s, enum http_format format, uint64_t now_ms)
 {
 	struct http_page *page = &s->pages[format][s->newest[format]];
 
-	if (page->made && now_ms - page->made_ms < HTTP_PAGE_MS)
+	/* One that was made in this turn has been made later than now_ms. */
+	if (page->made && now_ms < page->made_ms + HTTP_PAGE_MS)
 		return page;
 	s->newest[format] ^= 1;
 	page = &s->pages[format][s->newest[format]];
@@ -29,8 +30,9 @@ http_page_get(struct http_server *s, enum http_format format, uint64_t now_ms)
 			http_conn_close(&s->conns[i]);
 	}
 	free(page->bytes);
-	*page = (struct http_page){.made = true, .made_ms = now_ms};
+	*page = (struct http_page){.made = true};
 	page->bytes = s->make(format == HTTP_OPENMETRICS, &page->size);
+	page->made_ms = s->clock_ms();
 	return page;
 }
 
@@ -101,20 +103,32 @@ http_conn_read(struct http_server *s, struct http_conn *c, uint64_t now_ms)
 	}
 }
 
-/* Returns a free place: at worst that of the oldest connection, which is closed. */
+/* Returns whether a connection loses its place sooner than another one. One that is sent its answer loses it last,
+ * else the older one first. */
+static bool
+http_loses_place(const struct http_conn *c, const struct http_conn *other)
+{
+	bool sending = c->state == HTTP_SENDING;
+
+	if (sending != (other->state == HTTP_SENDING))
+		return !sending;
+	return c->begun_ms < other->begun_ms;
+}
+
+/* Returns a free place: at worst that of another connection, which is closed. */
 static struct http_conn *
 http_place_get(struct http_server *s)
 {
-	struct http_conn *oldest = &s->conns[0];
+	struct http_conn *loser = &s->conns[0];
 
 	for (unsigned i = 0; i < HTTP_CONNS; i++) {
 		if (s->conns[i].state == HTTP_FREE)
 			return &s->conns[i];
-		if (s->conns[i].begun_ms < oldest->begun_ms)
-			oldest = &s->conns[i];
+		if (http_loses_place(&s->conns[i], loser))
+			loser = &s->conns[i];
 	}
-	http_conn_close(oldest);
-	return oldest;
+	http_conn_close(loser);
+	return loser;
 }
 
 static void

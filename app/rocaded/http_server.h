@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Serves one page to a few connections at a time, in one thread, which waits for none of them. A connection
- * has one answer, and 10 s for all. One that comes while all places are taken gets that of the oldest one.
+ * has one answer, and 10 s for all. One that comes while all places are taken gets that of the oldest one
+ * that is not sent its answer, or of the oldest one if all are.
  *
- * A page is made at most once a second. Until then all connections get the same one. The last
- * two of each format exist. A connection that still sends the one before these is closed.
+ * A page of each format is made at most once a second, counted from when the last one was ready. Until then all
+ * connections of that format get the same one. The last two of each format exist. A connection that still sends
+ * the one before these is closed.
  */
 #ifndef ROCADED_HTTP_SERVER_H
 #define ROCADED_HTTP_SERVER_H
@@ -25,7 +27,7 @@ enum http_format { HTTP_TEXT, HTTP_OPENMETRICS, HTTP_FORMATS };
 struct http_page {
 	char *bytes; /* NULL: could not be made */
 	size_t size;
-	uint64_t made_ms;
+	uint64_t made_ms; /* when it was ready */
 	bool made;
 };
 
@@ -47,6 +49,7 @@ struct http_server {
 	int listen_fd, stop_fd; /* non-blocking; stop_fd is readable at the end */
 	/* Makes a page, which the server frees. Returns NULL on failure. */
 	char *(*make)(bool openmetrics, size_t *size);
+	uint64_t (*clock_ms)(void); /* that of now_ms */
 
 	struct http_page pages[HTTP_FORMATS][2];
 	unsigned newest[HTTP_FORMATS];

@@ -143,6 +143,7 @@ metrics_start(const cpu_set_t *cpus, char err[ERR_MAX])
 	if (server.stop_fd < 0)
 		return error_set(err, "metrics: eventfd: %s", strerror(errno));
 	server.make = metrics_make;
+	server.clock_ms = ms_now;
 	rc = pthread_attr_init(&attr);
 	if (rc != 0)
 		return error_set(err, "metrics: cannot start a thread: %s", strerror(rc));

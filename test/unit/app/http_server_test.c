@@ -21,6 +21,14 @@ static struct http_server server;
 static unsigned made;      /* pages */
 static size_t page_length; /* 0: "page N" */
 static bool fails;         /* no page can be made */
+static uint64_t clock_now; /* of the server */
+static uint64_t make_ms;   /* how long it takes to make a page */
+
+static uint64_t
+clock_ms(void)
+{
+	return clock_now;
+}
 
 static char *
 make(bool openmetrics, size_t *size)
@@ -28,6 +36,7 @@ make(bool openmetrics, size_t *size)
 	char *page = NULL;
 
 	made++;
+	clock_now += make_ms;
 	if (fails)
 		return NULL;
 	if (page_length != 0) {
@@ -50,8 +59,10 @@ setup(void **state)
 	memset(&server, 0, sizeof(server));
 	made = 0;
 	page_length = 0;
+	make_ms = 0;
 	fails = false;
 	server.make = make;
+	server.clock_ms = clock_ms;
 	server.listen_fd = fd;
 	server.stop_fd = eventfd(0, EFD_CLOEXEC);
 	return bind(fd, (struct sockaddr *)&any, sizeof(any.sun_family)) != 0 ||
@@ -73,6 +84,7 @@ turn(uint64_t now_ms)
 {
 	assert_int_equal(eventfd_write(server.stop_fd, 1), 0);
 	assert_false(http_wait(&server, now_ms));
+	clock_now = now_ms;
 	http_handle(&server, now_ms);
 }
 
@@ -188,6 +200,27 @@ TEST_WITH(a_page_is_made_once_a_second, setup, teardown)
 	assert_string_equal(page_of(GET_OPENMETRICS, 5000 + HTTP_PAGE_MS), "open 2");
 }
 
+/* The daemon may take longer than a page lasts. Those who wait meanwhile get it, and the daemon has a second without
+ * a request behind it. */
+TEST_WITH(the_second_of_a_page_begins_when_it_is_ready, setup, teardown)
+{
+	char text[1024];
+	int one = client_connect(5000), two = client_connect(5000);
+
+	make_ms = HTTP_PAGE_MS + 500;
+	assert_int_equal(send(one, GET, strlen(GET), MSG_NOSIGNAL), strlen(GET));
+	client_send(two, GET, 5000);
+	assert_true(client_read(one, text));
+	assert_non_null(strstr(text, "page 1"));
+	assert_true(client_read(two, text));
+	assert_non_null(strstr(text, "page 1"));
+	assert_int_equal(made, 1);
+	assert_string_equal(page_of(GET, 5000 + make_ms + HTTP_PAGE_MS - 1), "page 1");
+	assert_string_equal(page_of(GET, 5000 + make_ms + HTTP_PAGE_MS), "page 2");
+	close(one);
+	close(two);
+}
+
 TEST_WITH(a_failure_is_an_answer, setup, teardown)
 {
 	fails = true;
@@ -222,6 +255,36 @@ TEST_WITH(silent_connections_do_not_keep_places, setup, teardown)
 		close(silent[i]);
 	}
 	assert_int_equal(conns_used(), 0);
+}
+
+/* It came before all of them. If all are sent a page, the oldest one loses its place. */
+TEST_WITH(other_connections_do_not_end_an_answer, setup, teardown)
+{
+	int fds[2 * HTTP_CONNS], senders[HTTP_CONNS];
+
+	page_length = LONG_PAGE;
+	senders[0] = client_connect(5000);
+	client_send(senders[0], GET, 5000);
+	for (unsigned i = 0; i < 2 * HTTP_CONNS; i++)
+		fds[i] = client_connect(5001 + i);
+	assert_int_equal(server.conns[0].state, HTTP_SENDING);
+	assert_int_equal(server.conns[0].begun_ms, 5000);
+	for (unsigned i = 1; i < HTTP_CONNS; i++) {
+		senders[i] = client_connect(5100 + i);
+		client_send(senders[i], GET, 5100 + i);
+	}
+	for (unsigned i = 0; i < HTTP_CONNS; i++)
+		assert_int_equal(server.conns[i].state, HTTP_SENDING);
+	assert_int_equal(server.conns[0].begun_ms, 5000);
+	page_length = 0;
+	assert_string_equal(page_of("GET / HTTP/1.0\r\n\r\n", 5200),
+		"Not Found: expected GET /metrics, HTTP/1.1\n");
+	assert_int_equal(server.conns[0].state, HTTP_FREE);
+	assert_int_equal(conns_used(), HTTP_CONNS - 1);
+	for (unsigned i = 0; i < HTTP_CONNS; i++)
+		close(senders[i]);
+	for (unsigned i = 0; i < 2 * HTTP_CONNS; i++)
+		close(fds[i]);
 }
 
 /* The server does not wait for it. Its page is kept while the next one is made, and not for ever. */
