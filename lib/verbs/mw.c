@@ -73,7 +73,7 @@ verbs_mw_bind_post(
 		vqp->last_signaled = sq->prod + 1;
 		vqp->any_signaled = true;
 	}
-	USDT_IN_MEMORY(post, vqp->qp->qpn, wqe->wr_id, wqe->opcode, wqe->len);
+	USDT_IN_MEMORY(post, vqp->ibv.qp_num, wqe->wr_id, wqe->opcode, wqe->len);
 	sq_publish(sq, sq->prod + 1);
 	return 0;
 }

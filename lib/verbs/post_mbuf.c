@@ -90,8 +90,8 @@ rocade_post_send_mbuf(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct rte_mbu
 	flags = wr->send_flags | qp->sq.always;
 	send_write(wqe, wr, row, 0, m->pkt_len, flags | WQE_MBUF,
 		qp->type == IBV_QPT_XRC_SEND, qp->type);
-	mbuf_send_write(wqe, m);
 	USDT_IN_MEMORY(post, qp->qpn, wqe->wr_id, wqe->opcode, wqe->len);
+	mbuf_send_write(wqe, m);
 	if (flags & IBV_SEND_SIGNALED) {
 		vqp->last_signaled = qp->sq.prod + 1;
 		vqp->any_signaled = true;

@@ -33,7 +33,8 @@ wr_commit(struct verbs_qp *vqp)
 {
 	struct verbs_wr *wr = &vqp->wr;
 
-	USDT_IN_MEMORY(post, vqp->qp->qpn, wr->wqe->wr_id, wr->wqe->opcode, wr->wqe->len);
+	USDT_IN_MEMORY(
+		post, vqp->ibv.qp_num, wr->wqe->wr_id, wr->wqe->opcode, wr->wqe->len);
 	wr->prod++;
 	if (wr->wqe->flags & IBV_SEND_SIGNALED) {
 		wr->last_signaled = wr->prod;
