@@ -91,11 +91,12 @@ path_free(const struct metrics_address *address)
 		errno = ENOTSOCK;
 		return -1;
 	}
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -1;
 	rc = connect(fd, &address->any, address->size);
-	if (rc == 0)
+	/* EAGAIN: there is a listener, and its backlog is full. */
+	if (rc == 0 || errno == EAGAIN)
 		errno = EADDRINUSE;
 	close(fd);
 	return rc != 0 && errno == ECONNREFUSED ? unlink(address->un.sun_path) : -1;
@@ -147,7 +148,7 @@ metrics_start(const cpu_set_t *cpus, char err[ERR_MAX])
 	rc = pthread_attr_init(&attr);
 	if (rc != 0)
 		return error_set(err, "metrics: cannot start a thread: %s", strerror(rc));
-	if (cpus != NULL)
+	if (cpus != NULL && CPU_COUNT(cpus) != 0)
 		rc = pthread_attr_setaffinity_np(&attr, sizeof(*cpus), cpus);
 	/* Signals are the main thread's. */
 	sigfillset(&all);

@@ -33,7 +33,7 @@ bool metrics_address_read(const char *text, struct metrics_address *address);
  * its user may connect to one with a path. Returns 0, or -1 with an error. */
 int metrics_listen(const struct metrics_address *address, char err[ERR_MAX]);
 
-/* Starts the thread, if there is a socket. cpus: those that it may use; NULL: those of the caller. Returns 0,
+/* Starts the thread, if there is a socket. cpus: those that it may use; NULL or none: those of the caller. Returns 0,
  * or -1 with an error. */
 int metrics_start(const cpu_set_t *cpus, char err[ERR_MAX]);
 

@@ -67,8 +67,8 @@ int rocaded_queues_start(const struct conf *s, struct rocade_daemon *daemon);
 /* Returns when they have ended. */
 void rocaded_queues_stop(struct rocade_daemon *daemon);
 
-/* eal.c: the CPUs on which the program was started and no lcore runs; all, if there is no other. With a
- * port. */
+/* eal.c: the CPUs on which the program was started and no lcore runs; all, if there is no other; none, if
+ * the kernel has not said on which: of more than CPU_SETSIZE. With a port. */
 void rocaded_other_cpus(cpu_set_t *cpus);
 
 /* telemetry.c: registers the commands for `dpdk-telemetry.py`. EAL must have been

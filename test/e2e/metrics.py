@@ -113,6 +113,14 @@ def other_addresses():
         second = process.run([ROCADED, "--local", "--socket", daemon.socket + "2", "--metrics", path])
         case("a second daemon at the path: status 1", second.returncode == 1 and
              "metrics: %s: Address already in use" % path in second.stderr, second.stderr)
+        busy = os.path.join(folder, "busy")
+        with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as waiting:
+            listener.bind(busy)
+            listener.listen(0)
+            waiting.connect(busy)
+            second = process.run([ROCADED, "--local", "--socket", daemon.socket + "2", "--metrics", busy])
+        case("so it is if the listener at the path accepts nothing", second.returncode == 1 and
+             "metrics: %s: Address already in use" % busy in second.stderr, second.stderr)
         daemon.process.send_signal(signal.SIGKILL)
         daemon.process.wait()
         case("a killed daemon leaves the path", os.path.exists(path))
