@@ -68,8 +68,10 @@ while [ $# -gt 0 ]; do
 		;;
 	-h | --help) usage && exit ;;
 	*)
-		[ "$1" != --dev ] || nic=yes
-		[ "$1" != --hosts ] || hosts=yes
+		case $1 in
+		--dev | --dev=*) nic=yes ;;
+		--hosts | --hosts=*) hosts=yes ;;
+		esac
 		options+=("$1")
 		;;
 	esac

@@ -160,8 +160,9 @@ def check_report(report, left):
         ["rocade-field-hosts", 1, True, "pass", None, COUNT, [], 4096], report)
     case("it has the facts of each host", sorted(report["ends"]) == sorted(str(i + 1) for i in range(COUNT)) and all(
         end["facts"]["device"] == "net_af_packet" for end in report["ends"].values()), report["ends"])
-    case("the path MTU is found for all hosts at once", "path MTU 4096 arrives" in left.text and
-         "trying each host alone" not in left.text, left.text)
+    case("the path MTU is found for all hosts", all(
+        "  host %d (%s): path MTU 4096 arrives in both directions" % (i + 1, address(i)) in left.text
+        for i in range(1, COUNT)), left.text)
     case("a pair has a rate and a round trip", [row["host"] for row in report["pairs"]] == [2] and
          report["pairs"][0]["gbps"] > 0 and report["pairs"][0]["round_trip_us"] > 0, report["pairs"])
     model = report["model"]
@@ -185,8 +186,6 @@ def check_report(report, left):
         row["measured"]["payload_gbps"] > 0 and 0 < row["measured"]["jain"] <= 1 and abs(
             row["ratio"]["payload_gbps"] * row["predicted"]["payload_gbps"] / row["measured"]["payload_gbps"] - 1) < 1e-6
         for row in rows), (rows, left.text))
-    by = {row["pattern"]: row["predicted"]["payload_gbps"] for row in rows}
-    case("all links together carry more than one", by["all-to-all"] > by["all-to-one"] * COUNT / 2, by)
     for row in rows:
         print("# %d hosts, %s: %s" % (COUNT, row["pattern"], ", ".join(
             "%s %.4f predicted %.4f" % (name, row["measured"][name], row["predicted"][name])

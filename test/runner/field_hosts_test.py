@@ -233,6 +233,10 @@ def failures():
     no_port = led(Fake(1), Fake(2, fails="check"), Fake(3))
     bad = led(Fake(1), Fake(2), Fake(3, bad_bytes=1), patterns="one-to-all", path_mtu=1024)
     untold = led(Fake(1), Fake(2, peers=[]), Fake(3), patterns="one-to-all", path_mtu=1024)
+    no_trip, _, said = group_of(Fake(1, lat_p50_ns=None))
+    no_trip.ends[0].changes["lat_p50_ns"] = None
+    no_trip.report["path_mtu"] = 4096
+    hosts.pairs(no_trip, no_trip.report, True)
     alone = led(Fake(1, dies="host_open"))
     first, _, _ = group_of(Fake(1))
     group, report, _ = group_of(Fake(1))
@@ -257,6 +261,10 @@ def failures():
         ("a receiver without a result for each sender", (untold["result"], [row["members"] for row in untold["patterns"]], [
             "host 3: no result for each other host: 0 of 1" in problem for problem in untold["problems"]]),
          ("fail", [[1, 2, 4]], [True])),
+        ("a pair without a latency", ([(row["result"], row["reason"], row["round_trip_us"])
+                                      for row in no_trip.report["pairs"]], said[-1]), (
+            [("fail", "no latency was measured", None)],
+            "  host 2 (192.0.2.2) alone with the first: no latency was measured")),
         ("when the first host's port does not start the run ends", (own, report["problems"]),
          ("host 1: the port does not start: no link", [])),
         ("when no other host is left the run ends", (alone["reason"], alone["result"], alone["patterns"]),

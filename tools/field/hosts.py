@@ -288,6 +288,7 @@ def pair(group, place, path_mtu):
         results = run(group, "latency", pings, path_mtu)
         why = problem(results, pings)
         half = None if why else results[first]["lat_p50_ns"]
+        why = why or ("no latency was measured" if half is None else None)
         trip = half and half * 2 / 1e3
     return {"host": place + 1, "result": "fail" if why else "pass", "reason": why and traffic.hidden(why),
             "gbps": gbps, "round_trip_us": trip}

@@ -14,10 +14,11 @@ from report import table
 COLUMNS = (("device", "port"), ("link_mbps", "link, Mb/s"), ("cpu", "CPU"), ("cores", "cores"),
            ("core", "polling core"), ("kernel", "kernel"), ("dpdk", "DPDK"))
 HOW = """The prediction is that of the fabric, which simulates these hosts at one switch with the numbers of the
-table below. A ratio of the payload near 1 says that hosts and network do what they can; a lower one with few
-packets sent again points to the hosts, such as cores that hosts share or a core of another NUMA node, and one
+table below. A ratio of the payload near 1 says that the pattern is as fast as links of the rate below allow. If
+that rate was measured, it says nothing about the rate of the NIC: compare it with the link's. A lower ratio with
+few packets sent again points to the hosts, such as cores that hosts share or a core of another NUMA node, and one
 with more packets sent again than predicted points to the network: smaller buffers, loss, or a slower link. A
-ratio above 1 says that a link carries more than the pair of hosts did: --link-rate states its rate.
+ratio above 1: the rate given to the simulation is too low. --link-rate states it.
 """
 CONTENTS = """This page and field-hosts.json contain what stands in the tables above: kind of CPU, NIC and kernel of the
 hosts, and rates; the JSON also memory, clock and the like. They contain no host name, IP address, MAC address,
