@@ -4,7 +4,9 @@
 end, what is predicted from what, and the page."""
 
 import os
+import shutil
 import socket
+import subprocess
 import sys
 import tempfile
 import types
@@ -83,6 +85,37 @@ def lists():
          "as 25g or 2500m"),
         ("a rate that is too high", wrong(link_rate="401g") is None, False),
         ("a buffer that is too small", wrong(switch_buffer=9), "invalid --switch-buffer 9: expected 10 to 1000000 kB")]
+
+
+# In place of tools/lib/session.sh: says what is done, and does nothing.
+SESSION = """wrong() { echo "$*"; exit 2; }
+die() { :; }
+id() { echo 0; }
+run() { :; }
+session_begin() { scratch=/; }
+build_program() { build=/nonexistent; }
+logged() { echo "$1"; }
+hugepages_set() { echo hugepages; }
+"""
+
+
+def prepared(*arguments):
+    """Returns what tools/field.sh prepares before it starts the kit with these arguments."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.makedirs(os.path.join(folder, "tools/lib"))
+        script = shutil.copy(os.path.join(TOOLS, "field.sh"), os.path.join(folder, "tools"))
+        with open(os.path.join(folder, "tools/lib/session.sh"), "w", encoding="utf-8") as file:
+            file.write(SESSION)
+        return subprocess.run(["bash", script, "left", *arguments], capture_output=True, text=True,
+                              check=False).stdout.splitlines()
+
+
+def shell():
+    both = ["the build of the simulation", "hugepages"]
+    return [
+        ("a NIC needs hugepages, and several hosts the simulation", prepared("--dev", "x", "--hosts", "x"), both),
+        ("so do they with =", prepared("--dev=x", "--hosts=x"), both),
+        ("a virtual port between two hosts needs neither", prepared("--vdev=x", "--peer", "x"), [])]
 
 
 # ---- Senders and receivers ----
@@ -392,7 +425,7 @@ def pages(report):
 
 def main():
     report, run = whole_run()
-    return cases.run(lists() + senders() + run + failures() + coming() + prediction() + pages(report))
+    return cases.run(lists() + shell() + senders() + run + failures() + coming() + prediction() + pages(report))
 
 
 if __name__ == "__main__":

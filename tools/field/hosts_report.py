@@ -15,8 +15,8 @@ COLUMNS = (("device", "port"), ("link_mbps", "link, Mb/s"), ("cpu", "CPU"), ("co
            ("core", "polling core"), ("kernel", "kernel"), ("dpdk", "DPDK"))
 HOW = """The prediction is that of the fabric, which simulates these hosts at one switch with the numbers of the
 table below. A ratio of the payload near 1 says that the pattern is as fast as links of the rate below allow. If
-that rate was measured, it says nothing about the rate of the NIC: compare it with the link's. A lower ratio with
-few packets sent again points to the hosts, such as cores that hosts share or a core of another NUMA node, and one
+that rate was measured, the ratio does not tell the rate of the NIC: compare that rate with the link's. A lower
+ratio with few packets sent again points to the hosts, such as cores that hosts share or a core of another NUMA node, and one
 with more packets sent again than predicted points to the network: smaller buffers, loss, or a slower link. A
 ratio above 1: the rate given to the simulation is too low. --link-rate states it.
 """
