@@ -186,7 +186,7 @@ port_free(struct ucm *ucm, const struct ucm_id *id, uint16_t port,
 	{
 		struct ucm_binding has = binding_of(other);
 
-		if (++count == UCM_PORT_IDS)
+		if (other->port == port && ++count == UCM_PORT_IDS)
 			return false;
 		if (other != id && !(share && may_share(other, id)) &&
 			ucm_bindings_conflict(&has, &wanted))

@@ -76,8 +76,11 @@ TEST_WITH(few_ids_share_a_port, ucm_setup, ucm_teardown)
 	last = make_id(&many, RDMA_PS_TCP);
 	assert_int_equal(set_reuse(&many, last), 0);
 	assert_int_equal(bind_id(&many, last, "192.0.2.1", 5000), -EADDRINUSE);
-	/* Other ports are not concerned. */
+	/* Other ports are not concerned, also not one of the same bucket. */
 	assert_int_equal(bind_id(&many, last, "192.0.2.1", 5001), 0);
+	last = make_id(&ctx.client, RDMA_PS_TCP);
+	assert_int_equal(
+		bind_id(&ctx.client, last, "192.0.2.1", 5000 + UCM_PORT_BUCKETS), 0);
 	ucm_session_destroy(many.session, ctx.now);
 }
 
