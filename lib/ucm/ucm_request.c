@@ -6,6 +6,10 @@
  * be rejected. It is deferred for UCM_DEFER_SHORT_NS, or for UCM_DEFER_NS if the port is
  * bound already, and sent as soon as an ID listens on the port, UCM_DEFERRED_BATCH at a
  * time.
+ *
+ * The requests to ports of one bucket are looked at in turn when one of these ports gets a
+ * listener, and the buckets in turn. So a program that listens again and again delays the
+ * requests to other ports by few looks.
  */
 #include <errno.h>
 #include <string.h>
@@ -69,6 +73,23 @@ port_look_at(struct ucm *ucm, struct ucm_deferred_port *port, struct ucm_id *id)
 	else if (port->next != NULL && id == NULL)
 		TAILQ_REMOVE(&ucm->woken, port, link);
 	port->next = id;
+}
+
+/* Goes on after a request of the port, or with the first one if another listener has come since
+ * the last start. gone: the request leaves the list. */
+static void
+port_look_on(
+	struct ucm *ucm, struct ucm_deferred_port *port, struct ucm_id *id, bool gone)
+{
+	struct ucm_id *next = TAILQ_NEXT(id, deferred_port_link);
+
+	if (gone)
+		TAILQ_REMOVE(&port->ids, id, deferred_port_link);
+	if (next == NULL && port->again) {
+		port->again = false;
+		next = TAILQ_FIRST(&port->ids);
+	}
+	port_look_at(ucm, port, next);
 }
 
 /* Each list is sorted by deadline: all of it are deferred for the same time. */
@@ -140,8 +161,9 @@ ucm_request_cancel(struct ucm *ucm, struct ucm_id *id)
 	if (id->deferred == NULL)
 		return;
 	if (port->next == id)
-		port_look_at(ucm, port, TAILQ_NEXT(id, deferred_port_link));
-	TAILQ_REMOVE(&port->ids, id, deferred_port_link);
+		port_look_on(ucm, port, id, true);
+	else
+		TAILQ_REMOVE(&port->ids, id, deferred_port_link);
 	TAILQ_REMOVE(id->deferred, id, deferred_link);
 	id->deferred = NULL;
 }
@@ -198,7 +220,11 @@ ucm_request_run(struct ucm *ucm, uint64_t now)
 			deferred_send(ucm, id, now);
 			sent++;
 		} else {
-			port_look_at(ucm, port, TAILQ_NEXT(id, deferred_port_link));
+			port_look_on(ucm, port, id, false);
+		}
+		if (port->next != NULL) {
+			TAILQ_REMOVE(&ucm->woken, port, link);
+			TAILQ_INSERT_TAIL(&ucm->woken, port, link);
 		}
 	}
 	for (; sent < UCM_DEFERRED_BATCH; sent++) {
@@ -214,7 +240,9 @@ ucm_request_on_listen(struct ucm *ucm, const struct ucm_id *listener, uint64_t n
 {
 	struct ucm_deferred_port *port = deferred_port(ucm, listener->port);
 
-	if (!TAILQ_EMPTY(&port->ids)) {
+	if (port->next != NULL) {
+		port->again = true;
+	} else if (!TAILQ_EMPTY(&port->ids)) {
 		port_look_at(ucm, port, TAILQ_FIRST(&port->ids));
 		ucm->woken_ns = now;
 	}

@@ -158,6 +158,7 @@ struct ucm_deferred_port {
 	TAILQ_ENTRY(ucm_deferred_port) link; /* in ucm->woken, if next is not NULL */
 	struct ucm_id_queue ids;
 	struct ucm_id *next; /* to be looked at: one of these ports has got a listener */
+	bool again;          /* another one has: all are to be looked at once more */
 };
 TAILQ_HEAD(ucm_deferred_ports, ucm_deferred_port);
 

@@ -109,33 +109,61 @@ TEST_WITH(deferred_requests_are_sent_in_batches, ucm_setup, ucm_teardown)
 	expect_no_event(&ctx.server);
 }
 
+/* Opens a session with room for this number of IDs. */
+static void
+many_open(struct test_process *many, uint32_t ids)
+{
+	*many = (struct test_process){.base = CLIENT_QPN};
+	ctx.ucm->conf.limits.ids = ids;
+	assert_int_equal(ucm_session_create(ctx.ucm, many, &many->session), 0);
+	assert_int_equal(
+		ucm_channel_open(many->session, many, &many->channel, &many->number), 0);
+}
+
+/* This number of requests to a port without a listener. */
+static void
+many_defer(struct test_process *many, unsigned count, uint16_t port)
+{
+	while (count-- != 0) {
+		uint32_t id = make_id(many, RDMA_PS_UDP);
+
+		assert_int_equal(resolve_addr(many, id, "192.0.2.1", port), 0);
+		expect_event(many, UCM_EVENT_ADDR_RESOLVED);
+		assert_int_equal(resolve_route(many, id), 0);
+		expect_event(many, UCM_EVENT_ROUTE_RESOLVED);
+		assert_int_equal(connect_id(many, id, CLIENT_QPN, ""), 0);
+	}
+}
+
+static uint32_t
+listen_at(struct test_process *p, uint16_t port)
+{
+	uint32_t id = make_id(p, RDMA_PS_UDP);
+
+	assert_int_equal(bind_id(p, id, NULL, port), 0);
+	assert_int_equal(listen_id(p, id, 16), 0);
+	return id;
+}
+
+static void
+look_at_all(void)
+{
+	while (ucm_deadline(ctx.ucm) <= ctx.now)
+		ucm_run(ctx.ucm, ctx.now);
+}
+
 /* Many requests wait for other ports, of which some have the hash of the listener's. */
 TEST_WITH(listener_looks_at_few_requests, ucm_setup, ucm_teardown)
 {
 	enum { OTHERS = 3 * UCM_DEFERRED_LOOKS };
-	struct test_process many = {.base = CLIENT_QPN};
-	uint32_t server = make_id(&ctx.server, RDMA_PS_UDP), id;
+	struct test_process many;
 	unsigned calls = 0;
 
-	ctx.ucm->conf.limits.ids = 2 * OTHERS + 1;
-	assert_int_equal(ucm_session_create(ctx.ucm, &many, &many.session), 0);
-	assert_int_equal(
-		ucm_channel_open(many.session, &many, &many.channel, &many.number), 0);
-	for (unsigned i = 0; i <= 2 * OTHERS; i++) {
-		uint16_t port =
-			i < OTHERS ? LISTEN_PORT + UCM_DEFER_BUCKETS : LISTEN_PORT + 1;
-
-		id = make_id(&many, RDMA_PS_UDP);
-		if (i == 2 * OTHERS)
-			port = LISTEN_PORT;
-		assert_int_equal(resolve_addr(&many, id, "192.0.2.1", port), 0);
-		expect_event(&many, UCM_EVENT_ADDR_RESOLVED);
-		assert_int_equal(resolve_route(&many, id), 0);
-		expect_event(&many, UCM_EVENT_ROUTE_RESOLVED);
-		assert_int_equal(connect_id(&many, id, CLIENT_QPN, ""), 0);
-	}
-	assert_int_equal(bind_id(&ctx.server, server, NULL, LISTEN_PORT), 0);
-	assert_int_equal(listen_id(&ctx.server, server, 16), 0);
+	many_open(&many, 2 * OTHERS + 1);
+	many_defer(&many, OTHERS, LISTEN_PORT + UCM_DEFER_BUCKETS);
+	many_defer(&many, OTHERS, LISTEN_PORT + 1);
+	many_defer(&many, 1, LISTEN_PORT);
+	listen_at(&ctx.server, LISTEN_PORT);
 	expect_no_event(&ctx.server);
 	/* One that is to be looked at next ends. */
 	assert_int_equal(destroy_id(&many, UCM_DEFERRED_LOOKS + 1, NULL), 0);
@@ -145,5 +173,55 @@ TEST_WITH(listener_looks_at_few_requests, ucm_setup, ucm_teardown)
 	expect_event(&ctx.server, UCM_EVENT_CONNECT_REQUEST);
 	expect_no_event(&ctx.server);
 	assert_true(ucm_deadline(ctx.ucm) == ctx.now + UCM_DEFER_SHORT_NS);
+	ucm_session_destroy(many.session, ctx.now);
+}
+
+/* A program listens on a port with whose hash many requests wait. A request to a port with another hash
+ * does not wait until all those have been looked at. */
+TEST_WITH(ports_with_another_hash_take_turns, ucm_setup, ucm_teardown)
+{
+	enum { OTHERS = 8 * UCM_DEFERRED_LOOKS };
+	struct test_process many;
+
+	many_open(&many, OTHERS + 1);
+	many_defer(&many, OTHERS, LISTEN_PORT + UCM_DEFER_BUCKETS);
+	many_defer(&many, 1, LISTEN_PORT + 1);
+	listen_at(&ctx.client, LISTEN_PORT);
+	listen_at(&ctx.server, LISTEN_PORT + 1);
+	ucm_run(ctx.ucm, ctx.now);
+	expect_event(&ctx.server, UCM_EVENT_CONNECT_REQUEST);
+	expect_no_event(&ctx.client);
+	/* The first ones have not been looked at all yet. */
+	assert_true(ucm_deadline(ctx.ucm) == ctx.now);
+	ucm_session_destroy(many.session, ctx.now);
+}
+
+/* It listens again and again, on a port with the hash of another program's port. */
+TEST_WITH(ports_with_the_same_hash_take_turns, ucm_setup, ucm_teardown)
+{
+	enum { OTHERS = 3 * UCM_DEFERRED_LOOKS };
+	const uint16_t first = LISTEN_PORT + 2 * UCM_DEFER_BUCKETS,
+		       last = LISTEN_PORT + 3 * UCM_DEFER_BUCKETS;
+	struct test_process many;
+
+	many_open(&many, OTHERS + 2);
+	many_defer(&many, 1, first);
+	many_defer(&many, OTHERS, LISTEN_PORT + UCM_DEFER_BUCKETS);
+	many_defer(&many, 1, last);
+	listen_at(&ctx.server, last);
+	expect_no_event(&ctx.server);
+	for (unsigned i = 0; i < OTHERS / UCM_DEFERRED_LOOKS; i++)
+		assert_int_equal(destroy_id(&ctx.client,
+					 listen_at(&ctx.client, LISTEN_PORT), NULL),
+			0);
+	expect_event(&ctx.server, UCM_EVENT_CONNECT_REQUEST);
+	look_at_all();
+	/* A listener that comes while they are looked at: those before are looked at once more. */
+	listen_at(&ctx.client, LISTEN_PORT);
+	listen_at(&ctx.server, first);
+	look_at_all();
+	expect_event(&ctx.server, UCM_EVENT_CONNECT_REQUEST);
+	expect_no_event(&ctx.server);
+	expect_no_event(&ctx.client);
 	ucm_session_destroy(many.session, ctx.now);
 }
