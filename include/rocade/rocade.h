@@ -130,8 +130,8 @@ struct rocade_port_conf {
 	/* 1 + the NUMA node of all memory of rocade_open_port(); 0: the node of the port. Choose the
 	 * node of the lcores that run the engines. */
 	uint32_t numa;
-	/* Entries of the port's neighbour table, and connections of a connection manager (rocade/cm.h,
-	 * rocade/rdmacm.h), each a power of two, 1024 to 65536; 0: 4096. */
+	/* Entries of the port's neighbour table, and connections of rocade/cm.h and of rocade/rdmacm.h (the
+	 * most of the ports open at the first use), each a power of two, 1024 to 65536; 0: 4096. */
 	uint32_t max_peers;
 };
 
