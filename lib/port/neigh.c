@@ -4,9 +4,10 @@
  *
  * An entry is wanted once a user has asked for it by net_resolve(). It is charged to that
  * user, whose number of entries is limited. When the table is full, a wanted entry is
- * replaced if the neighbour does not answer, or if no user has resolved it for long. The
- * other entries are passive: their hosts have sent to us, and no user has asked for them.
- * Their number is small, the oldest is replaced first, and they replace no wanted one.
+ * replaced if the neighbour does not answer, first if its user has ended, or if no user has
+ * resolved it for long. The other entries are passive: their hosts have sent to us, and no
+ * user has asked for them. Their number is small, the oldest is replaced first, and they
+ * replace no wanted one, except those that do not answer and whose user has ended.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -97,14 +98,9 @@ neigh_is_idle(const struct neigh *e, uint64_t now)
 void
 neigh_state_set(struct net *net, struct neigh *e, enum neigh_state state)
 {
-	struct net_user *user = neigh_user(net, e);
-	uint64_t serial = e->user;
 	struct neigh_list *list = state == NEIGH_FAILED ? &net->failed : &net->used;
 
-	neigh_charge(net, e, NULL);
-	e->state = state;
-	neigh_charge(net, e, user);
-	e->user = serial; /* also if the user is gone */
+	neigh_charge_state(net, e, state);
 	if (!e->wanted)
 		list = &net->passive;
 	if (e->use_list != list)
@@ -159,6 +155,23 @@ neigh_victim(const struct net *net, uint64_t now)
 	return e != NULL && neigh_is_idle(e, now) ? e : NULL;
 }
 
+static void
+neigh_evict(struct net *net, struct neigh *e)
+{
+	neigh_drop(net, e);
+	/* Users of the evicted MAC resolve again. */
+	net_generation_bump(net);
+}
+
+/* Of users that come, ask, and end, again and again: each new entry takes the place of two of
+ * theirs, until they have no more than a user may have. */
+static void
+abandoned_trim(struct net *net)
+{
+	for (unsigned i = 0; i < 2 && net->abandoned.count > NET_USER_UNRESOLVED; i++)
+		neigh_evict(net, TAILQ_FIRST(&net->abandoned.list));
+}
+
 /* Returns an entry that is in no list: never used, spare, or evicted. NULL if all are in
  * use. */
 static struct neigh *
@@ -166,19 +179,20 @@ neigh_alloc(struct net *net, bool wanted, uint64_t now)
 {
 	struct neigh *e = TAILQ_FIRST(&net->passive);
 
+	abandoned_trim(net);
 	if (!wanted && net->passive_count >= NET_MAX_PASSIVE) {
 		neigh_drop(net, e);
 	} else if (TAILQ_EMPTY(&net->spare) && net->used_count < net->neigh_size) {
 		return &net->entries[net->used_count++];
+	} else if (TAILQ_EMPTY(&net->spare) && net->abandoned.count != 0) {
+		neigh_evict(net, TAILQ_FIRST(&net->abandoned.list));
 	} else if (TAILQ_EMPTY(&net->spare) && e != NULL) {
 		neigh_drop(net, e);
 	} else if (TAILQ_EMPTY(&net->spare) && wanted) {
 		e = neigh_victim(net, now);
 		if (e == NULL)
 			return NULL;
-		neigh_drop(net, e);
-		/* Users of the evicted MAC resolve again. */
-		net_generation_bump(net);
+		neigh_evict(net, e);
 	}
 	e = TAILQ_FIRST(&net->spare);
 	if (e != NULL)
@@ -237,6 +251,7 @@ neigh_table_init(struct net *net, uint32_t size)
 	TAILQ_INIT(&net->used);
 	TAILQ_INIT(&net->failed);
 	TAILQ_INIT(&net->passive);
+	TAILQ_INIT(&net->abandoned.list);
 	TAILQ_INIT(&net->spare);
 	rate_init(&net->request_rate,
 		NEIGH_RATE_NS * NET_NEIGHS / RTE_MAX(size, (uint32_t)NET_NEIGHS),

@@ -117,6 +117,9 @@ void neigh_drop(struct net *net, struct neigh *e);
 void neigh_state_set(struct net *net, struct neigh *e, enum neigh_state state);
 void neigh_promote(struct net *net, struct neigh *e, enum neigh_state state);
 void neigh_charge(struct net *net, struct neigh *e, struct net_user *user);
+/* Changes the state of the entry, and what its user is charged for. */
+void neigh_charge_state(struct net *net, struct neigh *e, enum neigh_state state);
+bool neigh_is_unresolved(const struct neigh *e);
 /* Returns the user that the entry is charged to; NULL: none, or it is gone. */
 struct net_user *neigh_user(const struct net *net, const struct neigh *e);
 /* Its user is gone, and no other has asked for it since: no more requests once they have failed. */

@@ -64,6 +64,31 @@ passive_want(struct net *net, struct net_user *user, struct neigh *e, uint64_t n
 	return 0;
 }
 
+/* An entry that has failed is asked for another user. */
+static void
+failed_ask(struct net *net, struct neigh *e)
+{
+	e->tries = NEIGH_TRIES;
+	neigh_mark_due(net, e);
+}
+
+/* A user wants an unresolved neighbour whose user has ended: it is charged to this one. */
+static int
+abandoned_want(struct net *net, struct net_user *user, struct neigh *e, uint64_t now)
+{
+	int rc;
+
+	if (e->state == NEIGH_FAILED && now < e->asked_ns + NEIGH_FAILED_NS)
+		return -EHOSTUNREACH;
+	rc = user_admit(net, user, now);
+	if (rc != 0)
+		return rc;
+	neigh_charge(net, e, user);
+	if (e->state == NEIGH_FAILED)
+		failed_ask(net, e);
+	return 0;
+}
+
 static int
 neigh_want(struct net *net, struct net_user *user, const uint8_t hop[16], uint64_t now,
 	struct neigh **out)
@@ -72,8 +97,12 @@ neigh_want(struct net *net, struct net_user *user, const uint8_t hop[16], uint64
 	int rc;
 
 	*out = e;
+	if (e != NULL && !e->wanted)
+		return passive_want(net, user, e, now);
 	if (e != NULL)
-		return e->wanted ? 0 : passive_want(net, user, e, now);
+		return neigh_is_unresolved(e) && neigh_is_abandoned(net, e)
+			       ? abandoned_want(net, user, e, now)
+			       : 0;
 	rc = user_admit(net, user, now);
 	if (rc != 0)
 		return rc;
@@ -95,8 +124,7 @@ failed_take_over(struct net *net, struct net_user *user, struct neigh *e, uint64
 		user_admit(net, user, now) != 0)
 		return;
 	neigh_charge(net, e, user);
-	e->tries = NEIGH_TRIES;
-	neigh_mark_due(net, e);
+	failed_ask(net, e);
 }
 
 static int

@@ -51,6 +51,8 @@ struct net {
 	/* neigh_user.c: those that have entries */
 	LIST_HEAD(, net_user) users[NEIGH_USER_BUCKETS];
 	uint64_t user_serial; /* the last one given */
+	/* Entries that do not answer, of users that have ended; the longest ended one's first */
+	struct neigh_charges abandoned;
 
 	/* net_group.c */
 	struct net_group_list groups_due;

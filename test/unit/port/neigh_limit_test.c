@@ -90,6 +90,102 @@ TEST(requests_end_with_their_user)
 	net_destroy(net);
 }
 
+/* It comes again and again, and registers others. */
+TEST(users_that_end_leave_few_entries)
+{
+	struct net *net = net_of(1, 0);
+	struct net_user user;
+
+	net_user_init(&user, false);
+	for (uint32_t i = 0; i < 32 * NET_USER_UNRESOLVED; i++) {
+		assert_int_equal(resolve(net, &user, i, T0), -EAGAIN);
+		if (i % NET_USER_UNRESOLVED == NET_USER_UNRESOLVED - 1)
+			net_user_fini(net, &user);
+	}
+	assert_int_equal(neigh_count(net, T0).all, 2 * NET_USER_UNRESOLVED);
+	assert_int_equal(net->abandoned.count, 2 * NET_USER_UNRESOLVED);
+	/* The oldest are gone. */
+	assert_null(neigh_find(net, host(30 * NET_USER_UNRESOLVED - 1)));
+	assert_non_null(neigh_find(net, host(30 * NET_USER_UNRESOLVED)));
+	assert_int_equal(resolve(net, NULL, 50000, T0), -EAGAIN);
+	assert_int_equal(neigh_count(net, T0).all, 2 * NET_USER_UNRESOLVED - 1);
+	net_destroy(net);
+}
+
+/* The table is full: entries of users that have ended make room before any other. */
+TEST(entries_of_ended_users_are_replaced_first)
+{
+	struct net *net = net_of(1, 0);
+	uint64_t now = T0;
+	struct net_user user;
+	uint32_t before;
+
+	net_user_init(&user, false);
+	assert_int_equal(resolve(net, &user, 50000, now), -EAGAIN);
+	sent_until(net, &now, T0 + 3 * NS_PER_SEC);
+	assert_int_equal(neigh_count(net, now).failed, 1);
+	assert_int_equal(resolve(net, &user, 50001, now), -EAGAIN);
+	neigh_seen(net, host(50002), host_mac(2), true, now);
+	for (uint32_t i = 0; i < NET_NEIGHS - 3; i++) {
+		assert_int_equal(resolve(net, NULL, i, now), -EAGAIN);
+		neigh_seen(net, host(i), host_mac(i), false, now);
+	}
+	net_user_fini(net, &user);
+	assert_int_equal(net->abandoned.count, 2);
+	before = net_generation(net);
+	assert_int_equal(resolve(net, NULL, 60000, now), -EAGAIN);
+	assert_int_not_equal(net_generation(net), before);
+	assert_int_equal(answer(net, 60001, now), -EAGAIN);
+	assert_null(neigh_find(net, host(50000)));
+	assert_null(neigh_find(net, host(50001)));
+	assert_non_null(neigh_find(net, host(50002)));
+	assert_int_equal(net->abandoned.count, 0);
+	net_destroy(net);
+}
+
+/* A neighbour whose user has ended is charged to the next one who wants it: two users cannot leave
+ * entries to no account. */
+TEST(abandoned_neighbours_are_charged_again)
+{
+	struct net *net = net_of(1, 0);
+	struct net_user a, b, c;
+	uint64_t now = T0;
+
+	net_user_init(&a, false);
+	net_user_init(&b, false);
+	net_user_init(&c, false);
+	assert_int_equal(resolve(net, &a, 1, now), -EAGAIN);
+	assert_int_equal(resolve(net, &a, 2, now), -EAGAIN);
+	for (uint32_t i = 0; i < NET_USER_UNRESOLVED; i++)
+		assert_int_equal(resolve(net, &b, 1000 + i, now), -EAGAIN);
+	net_user_fini(net, &a);
+	assert_int_equal(resolve(net, &b, 1, now), -EDQUOT);
+	assert_int_equal(resolve(net, &c, 1, now), -EAGAIN);
+	assert_int_equal(c.unresolved.count, 1);
+	assert_int_equal(net->abandoned.count, 1);
+	/* An answer ends it. */
+	neigh_seen(net, host(2), host_mac(2), false, now);
+	assert_int_equal(net->abandoned.count, 0);
+	assert_int_equal(resolve(net, &b, 2, now), 0);
+	net_user_fini(net, &b);
+	sent_until(net, &now, T0 + 3 * NS_PER_SEC);
+	assert_int_equal(net->abandoned.count, 0);
+	/* One that has failed is asked at once, but once a second at most. */
+	assert_int_equal(resolve(net, &c, 1, now), -EHOSTUNREACH);
+	sent_until(net, &now, T0 + 6 * NS_PER_SEC);
+	net_user_fini(net, &c);
+	now = neigh_find(net, host(1))->asked_ns + NS_PER_SEC / 2;
+	assert_int_equal(resolve(net, &a, 1, now), -EHOSTUNREACH);
+	assert_int_equal(sent_now(net, now), 0);
+	assert_int_equal(a.unresolved.count, 0);
+	now += NS_PER_SEC / 2;
+	assert_int_equal(resolve(net, &a, 1, now), -EHOSTUNREACH);
+	assert_int_equal(sent_now(net, now), 1);
+	assert_int_equal(a.unresolved.count, 1);
+	net_user_fini(net, &a);
+	net_destroy(net);
+}
+
 /* The same client goes on, without another call: its neighbours are forgotten. */
 TEST(unused_requests_end)
 {
