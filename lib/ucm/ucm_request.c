@@ -27,9 +27,9 @@ id_serves(const struct ucm_id *id, const struct ucm_id *asker)
 }
 
 /* Returns for how long to defer the request of id. 0: the port has a listener, or the
- * destination is not local. */
+ * destination is not local. Adds to *visits how many IDs it visits. */
 static uint64_t
-defer_time_ns(struct ucm *ucm, const struct ucm_id *id)
+defer_time_ns(struct ucm *ucm, const struct ucm_id *id, unsigned *visits)
 {
 	uint64_t ns = UCM_DEFER_SHORT_NS;
 	const struct ucm_id *other;
@@ -38,6 +38,7 @@ defer_time_ns(struct ucm *ucm, const struct ucm_id *id)
 		return 0;
 	LIST_FOREACH(other, ucm_port_bucket(ucm, ucm_addr_port(&id->dst)), port_link)
 	{
+		(*visits)++;
 		if (!id_serves(other, id))
 			continue;
 		if (other->state == UCM_LISTEN)
@@ -131,7 +132,8 @@ request_send(struct ucm *ucm, struct ucm_id *id, uint64_t now)
 int
 ucm_request_send(struct ucm *ucm, struct ucm_id *id, uint64_t now)
 {
-	uint64_t ns = defer_time_ns(ucm, id);
+	unsigned visits = 0;
+	uint64_t ns = defer_time_ns(ucm, id, &visits);
 
 	if (ns == 0)
 		return request_send(ucm, id, now);
@@ -209,14 +211,15 @@ void
 ucm_request_run(struct ucm *ucm, uint64_t now)
 {
 	struct ucm_deferred_port *port;
-	unsigned sent = 0, looks = 0;
+	unsigned sent = 0, looks = 0, visits = 0;
 	struct ucm_id *id;
 
 	while (sent < UCM_DEFERRED_BATCH && looks < UCM_DEFERRED_LOOKS &&
+		visits < UCM_DEFERRED_VISITS &&
 		(port = TAILQ_FIRST(&ucm->woken)) != NULL) {
 		id = port->next;
 		looks++;
-		if (defer_time_ns(ucm, id) == 0) {
+		if (defer_time_ns(ucm, id, &visits) == 0) {
 			deferred_send(ucm, id, now);
 			sent++;
 		} else {

@@ -14,6 +14,8 @@
 #define UCM_DEFERRED_BATCH 4
 /* and looked at, for a new listener of their port */
 #define UCM_DEFERRED_LOOKS 16
+/* No further one is looked at after visits to this many IDs that have the ports. */
+#define UCM_DEFERRED_VISITS 512
 
 void ucm_request_init(struct ucm *ucm);
 

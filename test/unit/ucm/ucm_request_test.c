@@ -225,3 +225,34 @@ TEST_WITH(ports_with_the_same_hash_take_turns, ucm_setup, ucm_teardown)
 	expect_no_event(&ctx.client);
 	ucm_session_destroy(many.session, ctx.now);
 }
+
+static void
+bind_shared(struct test_process *p, uint16_t port)
+{
+	struct ucm_set_option option = {.head = {.id = make_id(p, RDMA_PS_UDP),
+						.optname = RDMA_OPTION_ID_REUSEADDR,
+						.optlen = 4},
+		.value = {1}};
+
+	assert_int_equal(COMMAND(p, SET_OPTION, &option, NULL), 0);
+	assert_int_equal(bind_id(p, option.head.id, NULL, port), 0);
+}
+
+/* Many IDs share the port for which requests wait: each look visits all of them, and is the only one
+ * of a call. */
+TEST_WITH(looks_end_after_many_visits, ucm_setup, ucm_teardown)
+{
+	const uint16_t port = LISTEN_PORT + UCM_DEFER_BUCKETS;
+	struct test_process many;
+	unsigned calls = 1;
+
+	many_open(&many, UCM_DEFERRED_VISITS + UCM_DEFERRED_LOOKS);
+	for (unsigned i = 0; i < UCM_DEFERRED_VISITS; i++)
+		bind_shared(&many, port);
+	many_defer(&many, UCM_DEFERRED_LOOKS, port);
+	listen_at(&ctx.client, LISTEN_PORT);
+	for (; ucm_deadline(ctx.ucm) <= ctx.now; calls++)
+		ucm_run(ctx.ucm, ctx.now);
+	assert_int_equal(calls, UCM_DEFERRED_LOOKS);
+	ucm_session_destroy(many.session, ctx.now);
+}
