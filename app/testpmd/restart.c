@@ -2,8 +2,10 @@
 /*
  * A peer that was restarted sends from its first PSN again. Its packets are then
  * duplicates, or (more than 2^23 packets later) out of sequence, and bring no progress. A
- * QP that shows this in STALLED_CHECKS checks in a row goes through ERR and RESET back to
- * its first PSN. The peer's next retry is then the first message of a new connection.
+ * QP that shows this in STALLED_CHECKS checks without progress goes through ERR and RESET
+ * back to its first PSN. The peer's next retry is then the first message of a new
+ * connection. Checks between two retries show nothing, if the ACK timeout of the peer is
+ * longer than CHECK_NS, and do not count.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -45,6 +47,7 @@ conn_is_stalled(struct conn *conn)
 		return false;
 	if (info.rq_psn != conn->seen_psn) {
 		conn->unheard = false;
+		conn->stalled_checks = 0;
 		conn->seen_psn = info.rq_psn;
 		conn->seen_naks = naks;
 	} else {
@@ -78,10 +81,8 @@ conns_check(struct host *host, uint64_t now_ns)
 	for (unsigned i = 0; i < host->n_conns; i++) {
 		struct conn *conn = &host->conns[i];
 
-		if (!conn_is_stalled(conn)) {
-			conn->stalled_checks = 0;
+		if (!conn_is_stalled(conn))
 			continue;
-		}
 		conn->repeated_ns = now_ns;
 		if (++conn->stalled_checks < STALLED_CHECKS) {
 			continue;

@@ -12,6 +12,7 @@
 #define CHECK_NS (NS_PER_SECOND / 10)
 
 static uint64_t duplicates; /* that the QP has received */
+static uint64_t others;     /* that other QPs of the port have received */
 static uint32_t psn;        /* that it expects */
 static unsigned connects;
 static uint64_t now_ns;
@@ -58,7 +59,7 @@ uint64_t
 snapshot_value(const struct snapshot *snapshot, const char *name)
 {
 	(void)snapshot;
-	return strcmp(name, "duplicates") == 0 ? duplicates : 0;
+	return strcmp(name, "duplicates") == 0 ? duplicates + others : 0;
 }
 
 int
@@ -92,7 +93,7 @@ static int
 setup(void **state)
 {
 	(void)state;
-	duplicates = connects = 0;
+	duplicates = others = connects = 0;
 	psn = 0;
 	now_ns = NS_PER_SECOND;
 	conf.loop = false;
@@ -130,6 +131,32 @@ TEST_WITH(a_peer_that_repeats_its_first_message_for_long_hears_nothing, setup, N
 	assert_int_equal(host.state, HOST_FAILED);
 	assert_non_null(
 		strstr(host.reason, "192.0.2.2 repeats its first message to QP 0x100"));
+}
+
+/* Repeats with an ACK timeout that is longer than several checks, which find something at other QPs. */
+static void
+late_repeats(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		checks(1);
+		for (unsigned k = 0; k < 4; k++) {
+			others++;
+			now_ns += CHECK_NS;
+			host_watch_restart(&host, now_ns);
+		}
+	}
+}
+
+TEST_WITH(a_restarted_peer_with_a_long_ack_timeout_is_noticed, setup, NULL)
+{
+	psn = 5;
+	late_repeats(6); /* the first one sees progress */
+	assert_int_equal(connects, 0);
+	psn = 6;
+	late_repeats(6);
+	assert_int_equal(connects, 0);
+	late_repeats(1);
+	assert_int_equal(connects, 1);
 }
 
 TEST_WITH(a_peer_that_goes_on_has_heard_the_acknowledgement, setup, NULL)
