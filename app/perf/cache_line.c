@@ -40,15 +40,6 @@ static struct {
 	bool last;        /* this is the last reading */
 } line;
 
-static uint64_t
-now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * NS_PER_SEC + (uint64_t)now.tv_nsec;
-}
-
 static void
 sleep_until(uint64_t ns)
 {
@@ -99,22 +90,6 @@ echo_thread(void *unused)
 	return NULL;
 }
 
-static int
-double_compare(const void *a, const void *b)
-{
-	const double *one = a, *other = b;
-
-	return (*one > *other) - (*one < *other);
-}
-
-/* The median, so that a reading during which a core was descheduled does not matter. */
-static double
-median(double *numbers, unsigned n)
-{
-	qsort(numbers, n, sizeof(numbers[0]), double_compare);
-	return numbers[n / 2];
-}
-
 static double
 reading_take(uint64_t next_ns, bool last)
 {
@@ -125,15 +100,15 @@ reading_take(uint64_t next_ns, bool last)
 	line.last = last;
 	value += value % 2; /* even */
 	for (unsigned k = 0; k < RUNS; k++) {
-		since = now_ns();
+		since = line_now_ns();
 		for (unsigned i = 0; i < ROUND_TRIPS; i++) {
 			value += 2;
 			line_store(value);
 			line_await(value);
 		}
-		run_ns[k] = (double)(now_ns() - since) / (2 * ROUND_TRIPS);
+		run_ns[k] = (double)(line_now_ns() - since) / (2 * ROUND_TRIPS);
 	}
-	return median(run_ns, RUNS);
+	return line_median(run_ns, RUNS);
 }
 
 static double
@@ -143,7 +118,7 @@ transfer_measure(void)
 
 	for (unsigned i = 0; i < READINGS; i++)
 		readings[i] = reading_take(0, i + 1 == READINGS);
-	return median(readings, READINGS);
+	return line_median(readings, READINGS);
 }
 
 /* Runs until stdout fails or a signal arrives. */
@@ -154,9 +129,9 @@ readings_print(uint64_t every_ns)
 	double transfer_ns;
 
 	do {
-		next_ns = now_ns() + every_ns;
+		next_ns = line_now_ns() + every_ns;
 		transfer_ns = reading_take(next_ns, false);
-		printf("%.3f %.1f\n", (double)now_ns() / NS_PER_SEC, transfer_ns);
+		printf("%.3f %.1f\n", (double)line_now_ns() / NS_PER_SEC, transfer_ns);
 		sleep_until(next_ns);
 	} while (fflush(stdout) == 0);
 }

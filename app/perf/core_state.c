@@ -59,8 +59,8 @@ chain_run(void)
 #undef CHAIN_STEP
 }
 
-static uint64_t
-core_now_ns(void)
+uint64_t
+line_now_ns(void)
 {
 	struct timespec now;
 
@@ -71,10 +71,10 @@ core_now_ns(void)
 static double
 work_ns(void)
 {
-	uint64_t since = core_now_ns();
+	uint64_t since = line_now_ns();
 
 	work_run();
-	return (double)(core_now_ns() - since);
+	return (double)(line_now_ns() - since);
 }
 
 static double
@@ -87,24 +87,24 @@ chain_cycles_a_tick(void)
 }
 
 static int
-reading_compare(const void *a, const void *b)
+double_compare(const void *a, const void *b)
 {
 	const double *one = a, *other = b;
 
 	return (*one > *other) - (*one < *other);
 }
 
-static double
-reading_median(double readings[READINGS])
+double
+line_median(double *numbers, unsigned n)
 {
-	qsort(readings, READINGS, sizeof(readings[0]), reading_compare);
-	return readings[READINGS / 2];
+	qsort(numbers, n, sizeof(numbers[0]), double_compare);
+	return numbers[n / 2];
 }
 
-/* The thread on the second core reads `ends` and writes `works`. */
+/* Between the threads of the two cores. */
 struct neighbour {
-	bool works; /* written by this thread, when it has begun */
-	bool ends;  /* written by the first one */
+	bool works; /* written by the thread on the second core, when it has begun */
+	bool ends;  /* written by the one on the first core */
 };
 
 static void *
@@ -153,8 +153,8 @@ readings_take(const pthread_attr_t *attr, struct core_state *state)
 		factors[i] = beside / alone;
 		ticks[i] = chain_cycles_a_tick();
 	}
-	state->beside = reading_median(factors);
-	state->cycles_a_tick = reading_median(ticks);
+	state->beside = line_median(factors, READINGS);
+	state->cycles_a_tick = line_median(ticks, READINGS);
 	return 0;
 }
 

@@ -15,7 +15,7 @@
 
 #include "run_conf.h"
 
-/* The interpreter of a script may be a script: execve(2) follows so many. */
+/* The interpreter of a script may be a script: execve(2) follows SCRIPTS_MAX of them. */
 #define SCRIPTS_MAX 5
 #define FIRST_LINE 255 /* of the first line, as the kernel reads it */
 #define PATH_DEFAULT "/bin:/usr/bin"

@@ -8,21 +8,18 @@
 #include "base/base_log.h"
 #include "base/common.h"
 #include "base/own_thread.h"
-#include "engine/clock.h"
 #include "server/passed_fds.h"
 #include "server/server_reply.h"
 
-/* The daemon's thread looks at so many sockets with unread replies in this time: each takes a system call. */
+/* Sockets with unread replies that are looked at for all users at a time: each takes a system call. */
 #define UNREAD_LOOKS 4
-#define UNREAD_NS (NS_PER_SEC / 1000)
-/* And at so many of a user before it refuses one more connection, for which it charges the user. */
+/* Those of a user that are looked at before it is refused one more connection. The user is charged for that. */
 #define UNREAD_LOOKS_OWN 64
 
 /* A descriptor to close. */
 struct queued_fd {
 	STAILQ_ENTRY(queued_fd) link;
-	struct account *
-		account; /* of the user, with a reference if in passed_fds.unread; NULL: there is none */
+	struct account *account; /* of the user; NULL: none. Held in passed_fds.unread */
 	int fd;
 	bool charged; /* as one descriptor */
 	bool unread; /* it is a connection whose replies are not read: the thread only empties its queue */
@@ -317,7 +314,6 @@ passed_fds_init(struct passed_fds *passed)
 	TAILQ_INIT(&passed->closers);
 	STAILQ_INIT(&passed->unread);
 	passed->unread_count = 0;
-	passed->unread_ns = 0;
 }
 
 void
@@ -330,16 +326,17 @@ void
 passed_fds_collect(struct passed_fds *passed)
 {
 	struct fd_closer *closer, *next;
-	uint64_t now;
 
 	for (closer = TAILQ_FIRST(&passed->closers); closer != NULL; closer = next) {
 		next = TAILQ_NEXT(closer, link);
 		if (closer_collect(passed, closer))
 			closer_end(passed, closer);
 	}
-	if (passed->unread_count == 0 || (now = clock_now()) < passed->unread_ns)
-		return;
-	passed->unread_ns = now + UNREAD_NS;
+}
+
+void
+passed_fds_look(struct passed_fds *passed)
+{
 	unread_look(passed, NULL, UNREAD_LOOKS);
 }
 

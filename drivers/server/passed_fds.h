@@ -24,7 +24,6 @@
 #define ROCADE_SERVER_PASSED_FDS_H
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <sys/queue.h>
 #include <sys/types.h>
 
@@ -44,8 +43,7 @@ struct passed_fds {
 	TAILQ_HEAD(, fd_closer) closers; /* of the users whose descriptors wait */
 	struct queued_fds unread;        /* connections, the next to look at first */
 	unsigned unread_count;
-	uint64_t unread_ns; /* when the next are looked at */
-	bool refused;       /* the kernel refuses descriptors */
+	bool refused; /* the kernel refuses descriptors */
 };
 
 /* Has the kernel refuse descriptors that are sent to this socket, or to those accepted from it. Returns
@@ -77,9 +75,11 @@ void passed_fds_close_unread(struct passed_fds *passed, struct account *account,
  * charged as above; the caller charges it no more. -1: none. */
 void passed_fds_close_given(struct passed_fds *passed, struct account *account, int fd);
 
-/* Gives back what was charged for descriptors that are closed now, and, at most each millisecond, for some of
- * the connections whose replies are read now. */
+/* Gives back what was charged for descriptors that are closed now. */
 void passed_fds_collect(struct passed_fds *passed);
+/* Looks at the next few connections with unread replies, and gives back what is charged for those whose replies are
+ * read now. Each look is a system call: the daemon's thread makes them when it serves requests anyway. */
+void passed_fds_look(struct passed_fds *passed);
 /* Gives back what is charged for connections of this user whose replies are read now, before the user is refused
  * one more. */
 void passed_fds_collect_of(struct passed_fds *passed, const struct account *account);

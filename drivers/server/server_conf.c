@@ -323,7 +323,7 @@ account_limits_set(struct rocade_daemon *d)
 		{ACCOUNT_group_members, SW_GROUPS * SW_GROUP_MEMBERS},
 		/* Not more ids than connections. */
 		{ACCOUNT_cm_ids, d->rdmacm_connections},
-		{ACCOUNT_cm_ports, RTE_MAX(d->rdmacm_connections, PORTS + 0u)},
+		{ACCOUNT_cm_ports, RTE_MAX(d->rdmacm_connections, (uint32_t)PORTS)},
 		{ACCOUNT_cm_listeners, CM_MAX_LISTENERS},
 		{ACCOUNT_cm_connections, d->rdmacm_connections},
 		{ACCOUNT_cm_events, UNREAD_EVENTS},

@@ -126,6 +126,7 @@ events_serve(struct rocade_daemon *d, uint64_t timeout_ns)
 	begin_ns = cpu_ns = clock_thread_cpu();
 	d->sw->now = now = clock_now();
 	passed_fds_collect(&d->passed); /* a request may need the room */
+	passed_fds_look(&d->passed);
 	/* Only what is served counts: a user may have thousands of connections ready, which are parked
 	 * until their turn. A few at a time, they would be in front of others for many passes. */
 	do

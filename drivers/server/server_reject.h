@@ -14,8 +14,8 @@ void reject_version_log(const struct conn *conn, uint32_t version);
 /* Returns the limit that was reached since account->full was reset, or kind 0. account: may be NULL. */
 struct sw_refusal reject_limit(const struct account *account);
 /* Tells the client why, if its user, and all users, have not been told too often: what the client leaves
- * unread stays the daemon's memory after the close. Closes its socket and a reference to the account, which is NULL without
- * memory. Does not block: it is one short message for a connection, and its user is charged for the
+ * unread stays the daemon's memory after the close. Closes its socket and a reference to the account,
+ * which is NULL without memory. Does not block: it is one short message for a connection, and its user is charged for the
  * time. error: an errno value. */
 void reject_conn(struct rocade_daemon *d, int fd, const struct ucred *who,
 	struct account *account, int error, const char *why);

@@ -46,9 +46,7 @@ half_open_add(
 static void
 closed_free(struct half_open_list *list)
 {
-	struct cm_listener *listener =
-		(struct cm_listener *)((char *)list -
-				       offsetof(struct cm_listener, half_open));
+	struct cm_listener *listener = container_of(list, struct cm_listener, half_open);
 
 	if (!listener->closed || list->count != 0)
 		return;

@@ -14,8 +14,8 @@
 #define HOSTS_NS 2200u   /* of a round trip: the loops of both hosts, on average */
 #define LINK_NS_MIN 100u /* the least delay of a link */
 #define HELLO 20         /* small messages of each flow before the load */
-/* Half of the time of the simulation is measured. That half has at least so many, but at most
- * US_MAX: */
+/* Half of the time of the simulation is measured. That half has at least the time of each of the following,
+ * but at most US_MAX. */
 #define US_MIN 5000
 #define US_MAX UINT64_C(2000000)
 #define ROUND_TRIPS UINT64_C(200)

@@ -26,7 +26,7 @@ def made(pattern, *options):
 
 
 def part(answer, links=1, least=0.9):
-    """Whether the payload is nearly all of what so many links of 10 Gb/s carry of it."""
+    """Whether the payload is nearly all that this number of links of 10 Gb/s carries of it."""
     most = 10 * links * answer["mtu"] / (answer["mtu"] + 82)
     return least * most <= answer["payload_gbps"] <= most
 

@@ -20,15 +20,9 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "case.h"
+#include "dmabuf_fixture.h"
 #include "mappings.h"
 #include "verbs/newer.h"
-#include "verbs_pair.h"
-
-#define PAGE 4096
-#define LEN (4 * PAGE)
-#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
-#define IOVA UINT64_C(0x700000000000)
 
 static struct verbs_pair pair;
 static struct ibv_mr *mine; /* a's memory */
@@ -144,12 +138,8 @@ ioctl(int fd, unsigned long request, ...)
 static int
 setup(void **state)
 {
-	const struct verbs_pair_conf conf = {.srq_wr = 16,
-		.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
-		.depth = 4};
-
 	has_udmabuf = is_full = is_a_device = false;
-	pair_open(&pair, &conf);
+	pair_open(&pair, &dmabuf_pair);
 	mine = ibv_reg_mr(pair.a.pd, pair.a.mem, LEN, IBV_ACCESS_LOCAL_WRITE);
 	buf = memfd_create("dma-buf", MFD_CLOEXEC);
 	assert_true(buf >= 0 && ftruncate(buf, LEN) == 0);
@@ -173,20 +163,7 @@ static void
 request(enum ibv_wr_opcode opcode, uint64_t addr, uint32_t rkey,
 	enum ibv_wc_status status)
 {
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)pair.a.mem, .length = PAGE, .lkey = mine->lkey};
-	struct ibv_send_wr wr = {.opcode = opcode,
-		.sg_list = &sge,
-		.num_sge = 1,
-		.send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = {.remote_addr = addr, .rkey = rkey}};
-	struct ibv_send_wr *bad;
-	struct ibv_wc wc;
-
-	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
-	pair_drain(&pair);
-	assert_int_equal(ibv_poll_cq(pair.a.send_cq, 1, &wc), 1);
-	assert_int_equal(wc.status, status);
+	dmabuf_request(&pair, mine, opcode, addr, rkey, status);
 }
 
 /* A peer writes to the DMA-buf and reads it, at the iova, from an offset inside a page. The descriptor may be

@@ -13,15 +13,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "case.h"
+#include "dmabuf_fixture.h"
 #include "verbs/newer.h"
-#include "verbs_pair.h"
 
 #define UDMABUF_DEVICE "/dev/udmabuf"
-#define PAGE 4096
-#define LEN (4 * PAGE)
-#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
-#define IOVA UINT64_C(0x700000000000)
 
 static struct verbs_pair pair;
 static struct ibv_mr *mine; /* a's memory */
@@ -42,13 +37,10 @@ device_look(void)
 static int
 setup(void **state)
 {
-	const struct verbs_pair_conf conf = {.srq_wr = 16,
-		.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
-		.depth = 4};
 	struct udmabuf_create create = {.flags = UDMABUF_FLAGS_CLOEXEC, .size = LEN};
 	int device, memfd;
 
-	pair_open(&pair, &conf);
+	pair_open(&pair, &dmabuf_pair);
 	mine = ibv_reg_mr(pair.a.pd, pair.a.mem, LEN, IBV_ACCESS_LOCAL_WRITE);
 	memfd = memfd_create("udmabuf", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	assert_true(memfd >= 0 && ftruncate(memfd, LEN) == 0);
@@ -75,25 +67,6 @@ teardown(void **state)
 	return 0;
 }
 
-static void
-request_to(enum ibv_wr_opcode opcode, uint64_t addr, uint32_t rkey)
-{
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)pair.a.mem, .length = PAGE, .lkey = mine->lkey};
-	struct ibv_send_wr wr = {.opcode = opcode,
-		.sg_list = &sge,
-		.num_sge = 1,
-		.send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = {.remote_addr = addr, .rkey = rkey}};
-	struct ibv_send_wr *bad;
-	struct ibv_wc wc;
-
-	assert_int_equal(ibv_post_send(pair.a.qp[0], &wr, &bad), 0);
-	pair_drain(&pair);
-	assert_int_equal(ibv_poll_cq(pair.a.send_cq, 1, &wc), 1);
-	assert_int_equal(wc.status, IBV_WC_SUCCESS);
-}
-
 TEST_WITH(a_peer_reaches_the_pages_of_a_udmabuf, setup, teardown)
 {
 	const uint64_t offset = PAGE + 100;
@@ -102,12 +75,14 @@ TEST_WITH(a_peer_reaches_the_pages_of_a_udmabuf, setup, teardown)
 	mr = ibv_reg_dmabuf_mr(pair.b.pd, offset, 2 * PAGE, IOVA + 100, buf, ACCESS);
 	assert_non_null(mr);
 	memset(pair.a.mem, 0x5A, PAGE);
-	request_to(IBV_WR_RDMA_WRITE, IOVA + 100 + PAGE, mr->rkey);
+	dmabuf_request(&pair, mine, IBV_WR_RDMA_WRITE, IOVA + 100 + PAGE, mr->rkey,
+		IBV_WC_SUCCESS);
 	assert_memory_equal(bytes + offset + PAGE, pair.a.mem, PAGE);
 	assert_int_equal(bytes[offset + PAGE - 1], 0);
 	assert_int_equal(bytes[offset + 2 * PAGE], 0);
 	memset(bytes + offset, 0x77, PAGE);
-	request_to(IBV_WR_RDMA_READ, IOVA + 100, mr->rkey);
+	dmabuf_request(
+		&pair, mine, IBV_WR_RDMA_READ, IOVA + 100, mr->rkey, IBV_WC_SUCCESS);
 	assert_memory_equal(bytes + offset, pair.a.mem, PAGE);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
@@ -152,7 +127,7 @@ TEST_WITH(device_memory_is_exported_as_a_dmabuf, setup, teardown)
 	assert_non_null(mr);
 	assert_int_equal(close(fd), 0);
 	memset(pair.a.mem, 0x66, PAGE);
-	request_to(IBV_WR_RDMA_WRITE, IOVA, mr->rkey);
+	dmabuf_request(&pair, mine, IBV_WR_RDMA_WRITE, IOVA, mr->rkey, IBV_WC_SUCCESS);
 	assert_memory_equal(seen, pair.a.mem, PAGE);
 	assert_int_equal(ibv_memcpy_from_dm(back, dm, 0, PAGE), 0);
 	assert_memory_equal(back, pair.a.mem, PAGE);

@@ -8,6 +8,7 @@
 
 #include "case.h"
 #include "cm_pair.h"
+#include "page.h"
 #include "cm/half_open.h"
 #include "port/gid.h"
 
@@ -71,9 +72,9 @@ event_of(unsigned side, enum cm_event_type type)
 	return event.conn;
 }
 
-/* Each connection has QPs of its own. */
+/* Each connection has QPs of its own. It is confirmed later. */
 static void
-connect_one(uint32_t i)
+accept_one(uint32_t i)
 {
 	struct cm_request req = request_from(A, 0x1000 + i);
 	struct cm_qp qp = passive_qp;
@@ -84,6 +85,12 @@ connect_one(uint32_t i)
 	passive[i] = event_of(B, CM_EVENT_REQUEST);
 	assert_int_equal(cm_accept(passive[i], &qp, NULL, 0, now), 0);
 	assert_int_equal(carry(B), MAD_REP);
+}
+
+static void
+connect_one(uint32_t i)
+{
+	accept_one(i);
 	assert_ptr_equal(event_of(A, CM_EVENT_REPLY), active[i]);
 	assert_int_equal(cm_confirm(active[i], NULL, 0, now), 0);
 	assert_int_equal(carry(A), MAD_RTU);
@@ -184,17 +191,8 @@ TEST(listener_ends_in_one_step)
 	open_many();
 	ended = listener;
 	list = &ended->half_open;
-	for (uint32_t i = 0; i < OPEN; i++) {
-		struct cm_request req = request_from(A, 0x1000 + i);
-		struct cm_qp qp = passive_qp;
-
-		qp.qpn = 0x100000 + i;
-		assert_int_equal(cm_connect(cm[A], &req, NULL, now, &active[i]), 0);
-		assert_int_equal(carry(A), MAD_REQ);
-		passive[i] = event_of(B, CM_EVENT_REQUEST);
-		assert_int_equal(cm_accept(passive[i], &qp, NULL, 0, now), 0);
-		assert_int_equal(carry(B), MAD_REP);
-	}
+	for (uint32_t i = 0; i < OPEN; i++)
+		accept_one(i);
 	cm_unlisten(listener, now);
 	assert_int_equal(cm_listeners(cm[B]), 0);
 	assert_ptr_equal(LIST_FIRST(&cm[B]->closed), ended);
@@ -215,14 +213,5 @@ TEST(listener_ends_in_one_step)
 /* docs/running.md names the memory of a connection. */
 TEST(memory_is_as_documented)
 {
-	static char page[200000];
-	FILE *file = fopen(RUNNING_PAGE, "r");
-	char text[64];
-
-	assert_non_null(file);
-	assert_in_range(fread(page, 1, sizeof(page) - 1, file), 1, sizeof(page) - 2);
-	fclose(file);
-	snprintf(text, sizeof(text), "%zu bytes for each connection", cm_conn_size());
-	if (strstr(page, text) == NULL)
-		fail_msg("%s does not say \"%s\"", RUNNING_PAGE, text);
+	page_names(RUNNING_PAGE, cm_conn_size(), "bytes for each connection");
 }

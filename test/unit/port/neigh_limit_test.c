@@ -8,33 +8,12 @@
 #define STEP (100 * NS_PER_MS)
 #define MINUTE (60 * NS_PER_SEC)
 
-/* Host number n of 2001:db8::/64. */
-static const uint8_t *
-host(uint32_t n)
-{
-	static uint8_t gid[16];
-
-	memcpy(gid, gid_of("2001:db8::1:0:0"), 16);
-	for (unsigned i = 0; i < 4; i++)
-		gid[12 + i] = (uint8_t)(n >> (24 - 8 * i));
-	return gid;
-}
-
-static const uint8_t *
-host_mac(uint32_t n)
-{
-	static uint8_t mac[6];
-
-	memcpy(mac, (uint8_t[]){2, 1, 0, 0, (uint8_t)(n >> 8), (uint8_t)n}, 6);
-	return mac;
-}
-
 static int
 resolve(struct net *net, struct net_user *user, uint32_t n, uint64_t now)
 {
 	uint8_t mac[6];
 
-	return net_resolve_for(net, user, host(n), mac, now);
+	return net_resolve_for(net, user, host_gid(n), mac, now);
 }
 
 static int
@@ -42,7 +21,7 @@ answer(struct net *net, uint32_t n, uint64_t now)
 {
 	uint8_t mac[6];
 
-	return net_resolve_answer(net, host(n), mac, now);
+	return net_resolve_answer(net, host_gid(n), mac, now);
 }
 
 /* Counts the frames that are sent now. */
@@ -105,8 +84,8 @@ TEST(users_that_end_leave_few_entries)
 	assert_int_equal(neigh_count(net, T0).all, 2 * NET_USER_UNRESOLVED);
 	assert_int_equal(net->abandoned.count, 2 * NET_USER_UNRESOLVED);
 	/* The oldest are gone. */
-	assert_null(neigh_find(net, host(30 * NET_USER_UNRESOLVED - 1)));
-	assert_non_null(neigh_find(net, host(30 * NET_USER_UNRESOLVED)));
+	assert_null(neigh_find(net, host_gid(30 * NET_USER_UNRESOLVED - 1)));
+	assert_non_null(neigh_find(net, host_gid(30 * NET_USER_UNRESOLVED)));
 	assert_int_equal(resolve(net, NULL, 50000, T0), -EAGAIN);
 	assert_int_equal(neigh_count(net, T0).all, 2 * NET_USER_UNRESOLVED - 1);
 	net_destroy(net);
@@ -125,10 +104,10 @@ TEST(entries_of_ended_users_are_replaced_first)
 	sent_until(net, &now, T0 + 3 * NS_PER_SEC);
 	assert_int_equal(neigh_count(net, now).failed, 1);
 	assert_int_equal(resolve(net, &user, 50001, now), -EAGAIN);
-	neigh_seen(net, host(50002), host_mac(2), true, now);
+	neigh_seen(net, host_gid(50002), host_mac(2), true, now);
 	for (uint32_t i = 0; i < NET_NEIGHS - 3; i++) {
 		assert_int_equal(resolve(net, NULL, i, now), -EAGAIN);
-		neigh_seen(net, host(i), host_mac(i), false, now);
+		neigh_seen(net, host_gid(i), host_mac(i), false, now);
 	}
 	net_user_fini(net, &user);
 	assert_int_equal(net->abandoned.count, 2);
@@ -136,9 +115,9 @@ TEST(entries_of_ended_users_are_replaced_first)
 	assert_int_equal(resolve(net, NULL, 60000, now), -EAGAIN);
 	assert_int_not_equal(net_generation(net), before);
 	assert_int_equal(answer(net, 60001, now), -EAGAIN);
-	assert_null(neigh_find(net, host(50000)));
-	assert_null(neigh_find(net, host(50001)));
-	assert_non_null(neigh_find(net, host(50002)));
+	assert_null(neigh_find(net, host_gid(50000)));
+	assert_null(neigh_find(net, host_gid(50001)));
+	assert_non_null(neigh_find(net, host_gid(50002)));
 	assert_int_equal(net->abandoned.count, 0);
 	net_destroy(net);
 }
@@ -164,7 +143,7 @@ TEST(abandoned_neighbours_are_charged_again)
 	assert_int_equal(c.unresolved.count, 1);
 	assert_int_equal(net->abandoned.count, 1);
 	/* An answer ends it. */
-	neigh_seen(net, host(2), host_mac(2), false, now);
+	neigh_seen(net, host_gid(2), host_mac(2), false, now);
 	assert_int_equal(net->abandoned.count, 0);
 	assert_int_equal(resolve(net, &b, 2, now), 0);
 	net_user_fini(net, &b);
@@ -174,7 +153,7 @@ TEST(abandoned_neighbours_are_charged_again)
 	assert_int_equal(resolve(net, &c, 1, now), -EHOSTUNREACH);
 	sent_until(net, &now, T0 + 6 * NS_PER_SEC);
 	net_user_fini(net, &c);
-	now = neigh_find(net, host(1))->asked_ns + NS_PER_SEC / 2;
+	now = neigh_find(net, host_gid(1))->asked_ns + NS_PER_SEC / 2;
 	assert_int_equal(resolve(net, &a, 1, now), -EHOSTUNREACH);
 	assert_int_equal(sent_now(net, now), 0);
 	assert_int_equal(a.unresolved.count, 0);
@@ -244,12 +223,12 @@ TEST(each_user_has_its_own_limit)
 	assert_int_equal(resolve(net, &b, 1000, T0), -EAGAIN);
 	assert_int_equal(resolve(net, NULL, 1001, T0), -EAGAIN);
 	assert_int_equal(a.unresolved.count, NET_USER_UNRESOLVED);
-	neigh_seen(net, host(7), host_mac(7), false, T0);
+	neigh_seen(net, host_gid(7), host_mac(7), false, T0);
 	assert_int_equal(resolve(net, &a, 2000, T0), -EAGAIN);
 	assert_int_equal(resolve(net, &a, 2001, T0), -EDQUOT);
 	/* A passive entry is not a way around the limit. */
 	assert_int_equal(answer(net, 3000, T0), -EAGAIN);
-	net_hint(net, host(3001), host_mac(3001), T0);
+	net_hint(net, host_gid(3001), host_mac(3001), T0);
 	assert_int_equal(resolve(net, &a, 3000, T0), -EDQUOT);
 	assert_int_equal(resolve(net, &a, 3001, T0), -EDQUOT);
 	net_user_fini(net, &a);
@@ -267,8 +246,8 @@ TEST(recycling_user_drops_its_oldest)
 	for (uint32_t i = 0; i < 4096; i++)
 		assert_int_equal(resolve(net, &user, i, T0), -EAGAIN);
 	assert_int_equal(neigh_count(net, T0).all, NET_USER_UNRESOLVED);
-	assert_null(neigh_find(net, host(4096 - NET_USER_UNRESOLVED - 1)));
-	assert_non_null(neigh_find(net, host(4096 - NET_USER_UNRESOLVED)));
+	assert_null(neigh_find(net, host_gid(4096 - NET_USER_UNRESOLVED - 1)));
+	assert_non_null(neigh_find(net, host_gid(4096 - NET_USER_UNRESOLVED)));
 	net_user_fini(net, &user);
 	net_destroy(net);
 }
@@ -285,12 +264,12 @@ TEST(resolved_neighbours_are_limited)
 	net_user_init(&b, false);
 	for (uint32_t i = 0; i < NET_USER_NEIGHS(NET_NEIGHS); i++) {
 		assert_int_equal(resolve(net, &a, i, now), -EAGAIN);
-		neigh_seen(net, host(i), host_mac(i), false, now);
+		neigh_seen(net, host_gid(i), host_mac(i), false, now);
 	}
 	assert_int_equal(resolve(net, &a, 10000, now), -EDQUOT);
 	for (uint32_t i = 0; i < NET_NEIGHS - NET_USER_NEIGHS(NET_NEIGHS); i++) {
 		assert_int_equal(resolve(net, &b, 20000 + i, now), -EAGAIN);
-		neigh_seen(net, host(20000 + i), host_mac(i), false, now);
+		neigh_seen(net, host_gid(20000 + i), host_mac(i), false, now);
 	}
 	/* The table is full, but only of entries that are in use. */
 	assert_int_equal(resolve(net, NULL, 50000, now), -ENOSPC);
@@ -298,7 +277,7 @@ TEST(resolved_neighbours_are_limited)
 	for (uint32_t i = 1; i < NET_USER_NEIGHS(NET_NEIGHS); i++)
 		assert_int_equal(resolve(net, &a, i, now), 0);
 	assert_int_equal(resolve(net, &a, 10000, now), -EAGAIN);
-	assert_null(neigh_find(net, host(0)));
+	assert_null(neigh_find(net, host_gid(0)));
 	assert_int_equal(resolve(net, &a, 10001, now), -EDQUOT);
 	assert_int_equal(
 		a.resolved.count + a.unresolved.count, NET_USER_NEIGHS(NET_NEIGHS));
@@ -327,7 +306,7 @@ TEST(requests_are_limited)
 	assert_int_equal(resolve(net, NULL, 5000, now), -EAGAIN);
 	now += NEIGH_RATE_NS;
 	out = net_send(net, now);
-	assert_memory_equal(out.data + 62, host(5000), 16);
+	assert_memory_equal(out.data + 62, host_gid(5000), 16);
 	free(out.data);
 	net_destroy(net);
 }
@@ -341,7 +320,7 @@ TEST(answers_cost_little)
 
 	for (uint32_t i = 0; i < 200; i++) {
 		assert_int_equal(resolve(net, NULL, 60000 + i, now), -EAGAIN);
-		neigh_seen(net, host(60000 + i), host_mac(i), false, now);
+		neigh_seen(net, host_gid(60000 + i), host_mac(i), false, now);
 	}
 	sent_now(net, now);
 	for (uint32_t i = 0; i < 4096; i++)
@@ -352,7 +331,7 @@ TEST(answers_cost_little)
 	/* A user's request does not wait behind those. */
 	assert_int_equal(resolve(net, NULL, 50000, now), -EAGAIN);
 	assert_int_equal(sent_now(net, now), 1);
-	neigh_seen(net, host(50000), host_mac(0), false, now);
+	neigh_seen(net, host_gid(50000), host_mac(0), false, now);
 	assert_in_range(sent_until(net, &now, T0 + NS_PER_SEC), 1,
 		NS_PER_SEC / NEIGH_PASSIVE_RATE_NS + 1);
 	/* They are asked five times at most, and forgotten. */
@@ -370,11 +349,11 @@ TEST(passive_neighbours_replace_no_other)
 
 	for (uint32_t i = 0; i < NET_NEIGHS; i++) {
 		assert_int_equal(resolve(net, NULL, i, T0), -EAGAIN);
-		neigh_seen(net, host(i), host_mac(i), false, T0);
+		neigh_seen(net, host_gid(i), host_mac(i), false, T0);
 	}
 	assert_int_equal(answer(net, 50000, T0 + MINUTE), -ENOSPC);
-	net_hint(net, host(50001), host_mac(1), T0 + MINUTE);
-	neigh_seen(net, host(50002), host_mac(2), true, T0 + MINUTE);
+	net_hint(net, host_gid(50001), host_mac(1), T0 + MINUTE);
+	neigh_seen(net, host_gid(50002), host_mac(2), true, T0 + MINUTE);
 	assert_int_equal(neigh_count(net, T0).reachable, NET_NEIGHS);
 	assert_int_equal(answer(net, 5, T0), 0);
 	net_destroy(net);
@@ -388,25 +367,25 @@ TEST(hints_serve_answers_only)
 	uint8_t mac[6];
 	uint32_t before;
 
-	net_hint(net, host(1), host_mac(1), T0);
-	assert_int_equal(net_resolve_answer(net, host(1), mac, T0), 0);
+	net_hint(net, host_gid(1), host_mac(1), T0);
+	assert_int_equal(net_resolve_answer(net, host_gid(1), mac, T0), 0);
 	assert_memory_equal(mac, host_mac(1), 6);
 	assert_int_equal(net_deadline(net), TIME_NEVER);
-	assert_int_equal(net_resolve(net, host(1), mac, T0), -EAGAIN);
+	assert_int_equal(net_resolve(net, host_gid(1), mac, T0), -EAGAIN);
 	assert_int_equal(sent_now(net, T0), 1);
 	/* Nothing that ARP or ND has said is replaced by a hint. */
-	neigh_seen(net, host(1), host_mac(2), false, T0);
-	net_hint(net, host(1), host_mac(3), T0 + MINUTE);
-	assert_int_equal(net_resolve(net, host(1), mac, T0 + MINUTE), 0);
+	neigh_seen(net, host_gid(1), host_mac(2), false, T0);
+	net_hint(net, host_gid(1), host_mac(3), T0 + MINUTE);
+	assert_int_equal(net_resolve(net, host_gid(1), mac, T0 + MINUTE), 0);
 	assert_memory_equal(mac, host_mac(2), 6);
-	neigh_seen(net, host(4), host_mac(4), true, T0);
-	net_hint(net, host(4), host_mac(5), T0 + NS_PER_SEC);
-	assert_int_equal(net_resolve_answer(net, host(4), mac, T0), 0);
+	neigh_seen(net, host_gid(4), host_mac(4), true, T0);
+	net_hint(net, host_gid(4), host_mac(5), T0 + NS_PER_SEC);
+	assert_int_equal(net_resolve_answer(net, host_gid(4), mac, T0), 0);
 	assert_memory_equal(mac, host_mac(4), 6);
 	/* Answers that wait for a request are sent. */
 	assert_int_equal(answer(net, 6, T0), -EAGAIN);
 	before = net_generation(net);
-	net_hint(net, host(6), host_mac(6), T0);
+	net_hint(net, host_gid(6), host_mac(6), T0);
 	assert_int_not_equal(net_generation(net), before);
 	assert_int_equal(answer(net, 6, T0), 0);
 	/* Of other networks, of this host, from a group's MAC. */
@@ -414,8 +393,8 @@ TEST(hints_serve_answers_only)
 	net_hint(net, gid_of("203.0.113.1"), host_mac(1), T0);
 	net_hint(net, gid_of("2001:db8::1"), host_mac(1), T0);
 	net_hint(net, gid_of("192.0.2.255"), host_mac(1), T0);
-	net_hint(net, host(9), (uint8_t[]){3, 0, 0, 0, 0, 1}, T0);
-	net_hint(net, host(9), net_conf(net)->mac, T0);
+	net_hint(net, host_gid(9), (uint8_t[]){3, 0, 0, 0, 0, 1}, T0);
+	net_hint(net, host_gid(9), net_conf(net)->mac, T0);
 	assert_int_equal(neigh_count(net, T0).all, before);
 	net_destroy(net);
 }
@@ -469,13 +448,13 @@ TEST(lookup_requests_nothing)
 	struct net *net = net_of(1, 0);
 	uint8_t mac[6];
 
-	assert_int_equal(net_lookup(net, host(1), mac), -EHOSTUNREACH);
+	assert_int_equal(net_lookup(net, host_gid(1), mac), -EHOSTUNREACH);
 	assert_int_equal(neigh_count(net, T0).all, 0);
 	assert_int_equal(net_deadline(net), TIME_NEVER);
 	assert_int_equal(resolve(net, NULL, 1, T0), -EAGAIN);
-	assert_int_equal(net_lookup(net, host(1), mac), -EAGAIN);
-	neigh_seen(net, host(1), host_mac(1), false, T0);
-	assert_int_equal(net_lookup(net, host(1), mac), 0);
+	assert_int_equal(net_lookup(net, host_gid(1), mac), -EAGAIN);
+	neigh_seen(net, host_gid(1), host_mac(1), false, T0);
+	assert_int_equal(net_lookup(net, host_gid(1), mac), 0);
 	assert_memory_equal(mac, host_mac(1), 6);
 	assert_int_equal(net_lookup(net, gid_of("203.0.113.1"), mac), -EHOSTUNREACH);
 	assert_int_equal(net_lookup(net, gid_of("192.0.2.1"), mac), 0);

@@ -3,6 +3,7 @@
  * a call has changed. */
 #include <errno.h>
 
+#include "page.h"
 #include "port_fixture.h"
 
 #define MANY NET_NEIGHS_MAX
@@ -12,35 +13,12 @@
 
 static struct net *net;
 
-/* Host number n of 2001:db8::/64. */
-static const uint8_t *
-host(uint32_t n)
-{
-	static uint8_t gid[16];
-
-	memcpy(gid, gid_of("2001:db8::1:0:0"), 16);
-	for (unsigned i = 0; i < 4; i++)
-		gid[12 + i] = (uint8_t)(n >> (24 - 8 * i));
-	return gid;
-}
-
-static const uint8_t *
-host_mac(uint32_t n)
-{
-	static uint8_t mac[6];
-
-	memcpy(mac,
-		(uint8_t[]){2, 1, 0, (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n},
-		6);
-	return mac;
-}
-
 static int
 resolve(struct net_user *user, uint32_t n, uint64_t now)
 {
 	uint8_t mac[6];
 
-	return net_resolve_for(net, user, host(n), mac, now);
+	return net_resolve_for(net, user, host_gid(n), mac, now);
 }
 
 /* Neighbours from..to - 1 are asked for, and answer. */
@@ -49,7 +27,7 @@ fill(struct net_user *user, uint32_t from, uint32_t to)
 {
 	for (uint32_t i = from; i < to; i++) {
 		assert_int_equal(resolve(user, i, T0), -EAGAIN);
-		neigh_seen(net, host(i), host_mac(i), false, T0);
+		neigh_seen(net, host_gid(i), host_mac(i), false, T0);
 	}
 }
 
@@ -111,8 +89,8 @@ TEST(full_table_keeps_what_is_in_use)
 	for (uint32_t i = 0; i < 1000; i++) {
 		uint32_t n = MANY + 1 + i;
 
-		neigh_seen(net, host(n), host_mac(n), true, T0);
-		net_hint(net, host(n), host_mac(n), T0);
+		neigh_seen(net, host_gid(n), host_mac(n), true, T0);
+		net_hint(net, host_gid(n), host_mac(n), T0);
 	}
 	assert_int_equal(neigh_count(net, T0).reachable, MANY);
 	for (uint32_t i = 0; i < MANY; i++)
@@ -176,7 +154,7 @@ TEST(addresses_change_in_steps)
 	conf = conf_of(1, 0);
 	conf.vlan = 7;
 	assert_int_equal(net_set_conf(net, &conf), 0);
-	assert_int_equal(net_lookup(net, host(MANY - 1), mac), -EHOSTUNREACH);
+	assert_int_equal(net_lookup(net, host_gid(MANY - 1), mac), -EHOSTUNREACH);
 	for (unsigned i = 0; i < MANY / NEIGH_SWEEP_BATCH; i++)
 		step(T0);
 	assert_int_equal(spare_count(), MANY);
@@ -247,14 +225,5 @@ TEST(user_of_many_ends_in_one_step)
 /* docs/running.md names the memory of a neighbour. */
 TEST(memory_is_as_documented)
 {
-	static char page[200000];
-	FILE *file = fopen(RUNNING_PAGE, "r");
-	char text[64];
-
-	assert_non_null(file);
-	assert_in_range(fread(page, 1, sizeof(page) - 1, file), 1, sizeof(page) - 2);
-	fclose(file);
-	snprintf(text, sizeof(text), "%zu bytes for each neighbour", net_neigh_size());
-	if (strstr(page, text) == NULL)
-		fail_msg("%s does not say \"%s\"", RUNNING_PAGE, text);
+	page_names(RUNNING_PAGE, net_neigh_size(), "bytes for each neighbour");
 }

@@ -23,6 +23,29 @@ gid_of(const char *text)
 	return gid;
 }
 
+/* Host number n of 2001:db8::/64. */
+static inline const uint8_t *
+host_gid(uint32_t n)
+{
+	static uint8_t gid[16];
+
+	memcpy(gid, gid_of("2001:db8::1:0:0"), 16);
+	for (unsigned i = 0; i < 4; i++)
+		gid[12 + i] = (uint8_t)(n >> (24 - 8 * i));
+	return gid;
+}
+
+static inline const uint8_t *
+host_mac(uint32_t n)
+{
+	static uint8_t mac[6];
+
+	memcpy(mac,
+		(uint8_t[]){2, 1, 0, (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n},
+		6);
+	return mac;
+}
+
 static inline void
 conf_add(struct net_conf *conf, const char *text)
 {
