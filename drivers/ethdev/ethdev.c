@@ -355,10 +355,7 @@ ethdev_close(void *drv)
 	/* An interface of the kernel outlives the port (net_af_xdp, net_af_packet). */
 	if (dev->promiscuous && !dev->keep_promiscuous)
 		(void)rte_eth_promiscuous_disable(dev->port_id);
-	(void)rte_eth_dev_stop(dev->port_id);
-	/* Only this removes the pool's buffers from the descriptor rings. */
-	(void)rte_eth_dev_close(dev->port_id);
-	interrupts_drain();
+	ethdev_port_close(dev->port_id, dev->info.driver_name);
 	ethdev_struct_free(dev);
 }
 

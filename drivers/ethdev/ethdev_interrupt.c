@@ -12,8 +12,8 @@
 #include "base/no_cancel.h"
 #include "ethdev/ethdev_interrupt.h"
 
-#define DRAIN_WAIT_US 1000000
-#define DRAIN_STEP_US 100
+#define CALL_WAIT_US 1000000
+#define CALL_STEP_US 100
 
 static void
 queue_interrupt_close(struct ethdev_queue *q)
@@ -93,32 +93,80 @@ ethdev_rx_arm(void *queue, bool on)
 	(void)rte_epoll_wait(q->wait_fd, &event, 1, 0);
 }
 
+struct interrupt_call {
+	void (*call)(void *arg);
+	void *arg;
+	bool done;
+};
+
 static void
-interrupts_drained(void *arg)
+interrupt_called(void *arg)
 {
-	__atomic_store_n((bool *)arg, true, __ATOMIC_RELEASE);
+	struct interrupt_call *c = arg;
+
+	c->call(c->arg);
+	__atomic_store_n(&c->done, true, __ATOMIC_RELEASE);
 }
 
-/*
- * EAL's interrupt thread may still be in a handler of the PMD (net_memif's, if both ends
- * close at once), and rte_eal_cleanup() of DPDK 22.11 unmaps the memory that the handler
- * uses. An alarm runs in the same thread, so once it has run the handler has returned.
- */
-void
-interrupts_drain(void)
+static bool
+interrupt_call_is_done(const struct interrupt_call *c)
 {
-	bool done = false;
+	/* Pairs with the release in interrupt_called(). */
+	return __atomic_load_n(&c->done, __ATOMIC_ACQUIRE);
+}
+
+/* Calls call(arg) in EAL's interrupt thread, in which no handler of a PMD runs meanwhile, or in this one if
+ * that thread does not get to it. */
+static void
+interrupts_call(void (*call)(void *arg), void *arg)
+{
+	struct interrupt_call c = {.call = call, .arg = arg};
 	int state;
 
-	if (rte_eal_alarm_set(1, interrupts_drained, &done) != 0)
+	if (rte_eal_alarm_set(1, interrupt_called, &c) != 0) {
+		call(arg);
 		return;
+	}
 	/* The alarm writes into the stack of this thread. */
 	state = no_cancel_begin();
-	/* Pairs with the release in interrupts_drained(). */
-	for (unsigned us = 0;
-		us < DRAIN_WAIT_US && !__atomic_load_n(&done, __ATOMIC_ACQUIRE);
-		us += DRAIN_STEP_US)
-		usleep(DRAIN_STEP_US);
-	rte_eal_alarm_cancel(interrupts_drained, &done); /* waits for a running one */
+	for (unsigned us = 0; us < CALL_WAIT_US && !interrupt_call_is_done(&c);
+		us += CALL_STEP_US)
+		usleep(CALL_STEP_US);
+	rte_eal_alarm_cancel(interrupt_called, &c); /* waits for a running one */
+	if (!interrupt_call_is_done(&c))
+		call(arg);
 	no_cancel_end(state);
+}
+
+static void
+ethdev_stop_and_close(void *port)
+{
+	uint16_t id = *(const uint16_t *)port;
+
+	(void)rte_eth_dev_stop(id);
+	/* Only this removes the pool's buffers from the descriptor rings. */
+	(void)rte_eth_dev_close(id);
+}
+
+static void
+nothing(void *arg)
+{
+	(void)arg;
+}
+
+void
+ethdev_port_close(uint16_t port_id, const char *driver)
+{
+	/* net_memif frees its control channel while EAL's interrupt thread may be about to call its handler
+	 * with it, because the other end closes at this moment: a segmentation fault. */
+	if (strcmp(driver, "net_memif") == 0)
+		interrupts_call(ethdev_stop_and_close, &port_id);
+	else
+		ethdev_stop_and_close(&port_id);
+	/*
+	 * That thread may still be in another handler of the PMD, and rte_eal_cleanup() of DPDK 22.11 unmaps
+	 * the memory that the handler uses. An alarm runs in the same thread, so once it has run the handler
+	 * has returned.
+	 */
+	interrupts_call(nothing, NULL);
 }

@@ -11,8 +11,9 @@ void ethdev_interrupts_open(struct ethdev_queue *queues, unsigned n, const char 
 /* Before the port is stopped. */
 void ethdev_interrupts_close(struct ethdev_queue *queues, unsigned n);
 
-/* Waits until EAL's interrupt thread has left the handlers of a closed port. */
-void interrupts_drain(void);
+/* Stops and closes a port, and waits until EAL's interrupt thread has left its handlers. driver: the name of
+ * its PMD. */
+void ethdev_port_close(uint16_t port_id, const char *driver);
 
 /* For struct port_ops. */
 void ethdev_rx_arm(void *queue, bool on);

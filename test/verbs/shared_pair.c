@@ -300,39 +300,33 @@ send_post(struct side *s, unsigned number)
 	assert_int_equal(ibv_post_send(s->qp, &wr, &bad), 0);
 }
 
-static bool interrupts_are_drained;
+static bool ports_are_closed;
 
 static void
-interrupts_drained(void *arg)
+ports_close(void *arg)
 {
-	__atomic_store_n((bool *)arg, true, __ATOMIC_RELEASE);
-}
-
-/* net_memif handles the end of its peer in EAL's interrupt thread, in which alarms run, too. The
- * leak sanitizer must not stop that thread while it allocates. */
-static void
-interrupts_drain(void)
-{
-	bool *done = &interrupts_are_drained;
-
-	if (rte_eal_alarm_set(1, interrupts_drained, done) != 0)
-		return;
-	if (!awaited(__atomic_load_n(done, __ATOMIC_ACQUIRE)))
-		fprintf(stderr, "EAL's interrupt thread runs no alarm\n");
-}
-
-int
-app_end(void **state)
-{
-	unsigned left;
-
 	for (unsigned i = 0; i < 2; i++) {
 		if (!rte_eth_dev_is_valid_port(sides[i].ethdev))
 			continue; /* a test has closed it */
 		rte_eth_dev_stop(sides[i].ethdev);
 		rte_eth_dev_close(sides[i].ethdev);
 	}
-	interrupts_drain();
+	__atomic_store_n((bool *)arg, true, __ATOMIC_RELEASE);
+}
+
+int
+app_end(void **state)
+{
+	bool *closed = &ports_are_closed;
+	unsigned left;
+
+	/* net_memif handles the end of its peer in EAL's interrupt thread, with memory that the close frees.
+	 * Alarms run in that thread. */
+	if (rte_eal_alarm_set(1, ports_close, closed) != 0 ||
+		!awaited(__atomic_load_n(closed, __ATOMIC_ACQUIRE))) {
+		fprintf(stderr, "EAL's interrupt thread runs no alarm\n");
+		return -1;
+	}
 	left = rte_mempool_in_use_count(pool);
 	if (left != 0)
 		fprintf(stderr, "%u frames of the application are left\n", left);
