@@ -59,9 +59,13 @@ out=$PWD
 options=()
 while [ $# -gt 0 ]; do
 	case $1 in
+	--build=* | --out=*) # as field.py takes its options
+		set -- "${1%%=*}" "${1#*=}" "${@:2}"
+		continue
+		;;
 	--build | --out)
 		[ $# -ge 2 ] || wrong "$1 requires a value"
-		dir=$(cd "$2" 2>/dev/null && pwd) ||
+		dir=$([ -n "$2" ] && cd "$2" 2>/dev/null && pwd) ||
 			wrong "invalid value '$2' for $1: expected a directory"
 		if [ "$1" = --build ]; then build=$dir; else out=$dir; fi
 		shift

@@ -4,6 +4,7 @@
 end, what is predicted from what, and the page."""
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -91,7 +92,7 @@ def lists():
 SESSION = """wrong() { echo "$*"; exit 2; }
 die() { :; }
 id() { echo 0; }
-run() { :; }
+run() { echo "$*" >&2; }
 session_begin() { scratch=/; }
 build_program() { build=/nonexistent; }
 logged() { echo "$1"; }
@@ -99,15 +100,24 @@ hugepages_set() { echo hugepages; }
 """
 
 
-def prepared(*arguments):
-    """Returns what tools/field.sh prepares before it starts the kit with these arguments."""
+def started(*arguments):
+    """Runs tools/field.sh with these arguments. It prints what it prepares, and as errors what it would run."""
     with tempfile.TemporaryDirectory() as folder:
         os.makedirs(os.path.join(folder, "tools/lib"))
         script = shutil.copy(os.path.join(TOOLS, "field.sh"), os.path.join(folder, "tools"))
         with open(os.path.join(folder, "tools/lib/session.sh"), "w", encoding="utf-8") as file:
             file.write(SESSION)
-        return subprocess.run(["bash", script, "left", *arguments], capture_output=True, text=True,
-                              check=False).stdout.splitlines()
+        return subprocess.run(["bash", script, "left", *arguments], capture_output=True, text=True, check=False,
+                              cwd="/")
+
+
+def prepared(*arguments):
+    return started(*arguments).stdout.splitlines()
+
+
+def out_of(*arguments):
+    """Returns the folders that the kit is given to write to."""
+    return set(re.findall(r" --out (\S*)", started(*arguments).stderr))
 
 
 def shell():
@@ -115,7 +125,12 @@ def shell():
     return [
         ("a NIC needs hugepages, and several hosts the simulation", prepared("--dev", "x", "--hosts", "x"), both),
         ("so do they with =", prepared("--dev=x", "--hosts=x"), both),
-        ("a virtual port between two hosts needs neither", prepared("--vdev=x", "--peer", "x"), [])]
+        ("a virtual port between two hosts needs neither", prepared("--vdev=x", "--peer", "x"), []),
+        ("the files go to the folder that the shell is in", out_of("--vdev=x"), {"/"}),
+        ("--out names another", out_of("--out", "/usr/lib", "--vdev=x"), {"/usr/lib"}),
+        ("so does it with =", out_of("--out=/usr/lib", "--vdev=x"), {"/usr/lib"}),
+        ("an empty --out= is refused", prepared("--out=", "--vdev=x"),
+         ["invalid value '' for --out: expected a directory"])]
 
 
 # ---- Senders and receivers ----
