@@ -17,6 +17,8 @@ static const struct metric device_metrics[] = {
 		"clients disconnected because their rings were corrupt"},
 	{"parked", "parked_connections_total", COUNTER, 0,
 		"times that a connection was parked"},
+	{"core_slept", "core_slept_total", COUNTER, 0,
+		"times that a thread slept because another program kept its core"},
 	{"log_lines_lost", "log_lines_lost_total", COUNTER, 0,
 		"lines of the daemon's log that standard error did not take"},
 };

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -19,6 +18,7 @@
 #include "server/server_conf.h"
 #include "server/server_conn.h"
 #include "server/server_events.h"
+#include "server/server_idle.h"
 #include "server/server_impair.h"
 #include "server/server_own.h"
 #include "server/server_queue.h"
@@ -300,48 +300,57 @@ daemon_pass(struct rocade_daemon *d, uint64_t now)
 	return moved;
 }
 
+/* As idle_sleep_most(). Without a port nothing but the daemon's events ends the sleep. */
+static uint64_t
+daemon_sleep_most(const struct rocade_daemon *d, uint64_t idle_ns)
+{
+	if (d->up != NULL)
+		return idle_sleep_most(&d->cores[0], d->sleep_us * NS_PER_US, idle_ns);
+	return idle_ns < SPIN_NS && core_taken_ns(&d->cores[0]) == 0 ? 0 : TIME_NEVER;
+}
+
 /* Returns how long the daemon may sleep when idle for idle_ns; 0: it must not sleep. */
 static uint64_t
 idle_sleep_ns(struct rocade_daemon *d, uint64_t idle_ns, uint64_t now)
 {
-	uint64_t until, max_ns = d->sleep_us * NS_PER_US;
+	uint64_t max_ns = daemon_sleep_most(d, idle_ns), until;
 
-	if (idle_ns < SPIN_NS || (d->up != NULL && max_ns == 0) ||
-		!control_is_due(d, now) || ended_memory_deadline(&d->ended_memory) <= now)
+	if (max_ns == 0 || !control_is_due(d, now))
 		return 0;
 	until = ended_memory_deadline(&d->ended_memory);
-	if (d->up == NULL)
-		return RTE_MIN(control_sleep_ns(d),
-			until == TIME_NEVER ? TIME_NEVER : until - now);
-	max_ns = RTE_MIN(max_ns, control_sleep_ns(d));
-	until = RTE_MIN(until, uplink_deadline(d->up));
+	if (d->up != NULL)
+		until = RTE_MIN(until, uplink_deadline(d->up));
 	if (until <= now)
 		return 0;
-	/* The sleep grows with the idle time: a port that was just busy is soon busy
-	 * again. */
-	return RTE_MIN(RTE_MIN(max_ns, idle_ns), until - now);
+	max_ns = RTE_MIN(max_ns, control_sleep_ns(d));
+	return until == TIME_NEVER ? max_ns : RTE_MIN(max_ns, until - now);
 }
 
 EXPORT int
 rocade_daemon_run(struct rocade_daemon *d)
 {
-	uint64_t now = clock_now(), last = now, listened = now, sleep_for;
+	uint64_t now, last, listened, sleep_for;
 	unsigned passes = 0;
 
 	d->stopping = false;
+	idle_open(&d->cores[0]);
+	last = listened = clock_now();
 	while (!d->stopping) {
 		now = clock_now();
+		core_taken_pass(&d->cores[0], now);
 		if (unlikely(sw_corrupt_count(d->sw) != d->corrupt_seen))
 			conn_close_corrupt(d);
 		if (daemon_pass(d, now) != 0) {
 			last = now;
 			control_packets_moved(d, now);
-		} else if ((sleep_for = idle_sleep_ns(d, now - last, now)) == 0 ||
-			   !sw_sleep(d->sw)) {
-			sched_yield();
+		} else if ((sleep_for = idle_sleep_ns(d, now - last, now)) == 0) {
+			idle_leave(&d->cores[0], now);
+		} else if (!sw_sleep(d->sw)) {
+			idle_yield(&d->cores[0]);
 		} else {
 			events_serve(d, sleep_for);
 			sw_awake(d->sw);
+			core_taken_slept(&d->cores[0]);
 			passes = 0;
 			listened = now = clock_now();
 			if (sleep_for == TIME_NEVER)

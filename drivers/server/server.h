@@ -9,6 +9,7 @@
 
 #include <rocade/daemon.h>
 
+#include "base/core_taken.h"
 #include "port/impair.h"
 #include "server/ended_memory.h"
 #include "server/fd_source.h"
@@ -47,7 +48,8 @@ struct conn {
 	pid_t pid;
 	uid_t uid;
 	uint64_t key[2]; /* of its process (switch/proto.h); 0: it has shown none */
-	char name[16];   /* of the process: printable, without quotes */
+	LIST_ENTRY(conn) key_link; /* in by_key of its daemon, once it has shown a key */
+	char name[16];             /* of the process: printable, without quotes */
 	/* generation of the statistics last requested from this client, 0: none */
 	uint32_t requested_gen;
 	uint32_t flight_gen; /* of the record of a QP last requested from it, 0: none */
@@ -55,6 +57,9 @@ struct conn {
 };
 
 TAILQ_HEAD(conns, conn);
+LIST_HEAD(key_bucket, conn);
+
+#define KEY_BUCKETS 256
 
 /* server_control.c: the time that requests take. */
 struct control {
@@ -69,9 +74,11 @@ struct control {
 
 struct rocade_daemon {
 	struct sw *sw;
-	struct uplink *up;           /* NULL: traffic between clients only */
-	uint64_t sleep_us;           /* read by the threads of further queues */
-	uint32_t rdmacm_connections; /* of all clients */
+	struct uplink *up; /* NULL: traffic between clients only */
+	uint64_t sleep_us; /* read by the threads of further queues */
+	struct core_taken
+		cores[SW_THREADS_MAX]; /* of the threads, the first one's first */
+	uint32_t rdmacm_connections;   /* of all clients */
 	struct sw_device device;
 	struct impair_conf impair; /* of the port, else of what clients send */
 	/* Of each queue of the port; NULL: not impaired. The threads use the queues. */
@@ -96,6 +103,7 @@ struct rocade_daemon {
 	bool others;          /* users other than the socket's owner may connect */
 	struct conns conns;
 	struct conns closing;
+	struct key_bucket by_key[KEY_BUCKETS]; /* connections that have shown a key */
 	struct ended_memory ended_memory;
 	struct rdmacm *cm;
 	uint32_t corrupt_seen; /* last handled value of the switch's corrupt_count */

@@ -10,6 +10,7 @@
 #include "base/base_alloc.h"
 #include "base/base_log.h"
 #include "engine/clock.h"
+#include "server/conn_process.h"
 #include "server/peer_process.h"
 #include "server/server_control.h"
 #include "server/server_conn.h"
@@ -170,19 +171,6 @@ data_serve(struct conn *conn, const struct sw_request *req)
 	       (ssize_t)len;
 }
 
-/* Takes the key of the process from SW_ATTACH or SW_CM_OPEN. The first one counts: a connection stays
- * that of its process. */
-static void
-key_take(struct conn *conn, const struct sw_request *req)
-{
-	static_assert(sizeof(conn->key) == SW_PROCESS_KEY &&
-			      sizeof(req->sgid) == SW_PROCESS_KEY,
-		"the key is in the place of sgid");
-	if ((req->type == SW_ATTACH || req->type == SW_CM_OPEN) &&
-		(conn->key[0] | conn->key[1]) == 0)
-		memcpy(conn->key, req->sgid, sizeof(conn->key));
-}
-
 /* Serves a request of len bytes. Returns false if the connection must be closed. */
 static bool
 request_serve(struct conn *conn, const void *request, size_t len)
@@ -200,7 +188,7 @@ request_serve(struct conn *conn, const void *request, size_t len)
 	if (reply.error == EPROTONOSUPPORT)
 		reject_version_log(conn, ((const struct sw_request *)request)->version);
 	if (reply.error == 0)
-		key_take(conn, request);
+		conn_process_take(conn, request);
 	if (reply.error == 0 && query_is_data(reply.type))
 		return data_serve(conn, request);
 	if (reply.error == 0)
@@ -463,6 +451,7 @@ conn_close(struct conn *conn)
 	socket_close(conn);
 	account_close(conn->account);
 	conn->account = NULL;
+	conn_process_forget(conn);
 	TAILQ_REMOVE(&d->conns, conn, link);
 	TAILQ_INSERT_TAIL(&d->closing, conn, link);
 }

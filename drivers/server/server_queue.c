@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <rocade/daemon.h>
 
 #include "engine/clock.h"
+#include "server/server_idle.h"
 #include "server/server_queue.h"
 #include "verbs/verbs_port.h"
 
@@ -93,24 +93,29 @@ queues_drain(struct rocade_daemon *d, uint64_t now)
 }
 
 static void
-queue_idle(struct rocade_daemon *d, struct sw_thread *t, uint64_t idle_ns)
+queue_idle(struct rocade_daemon *d, struct sw_thread *t, uint64_t last, uint64_t now)
 {
+	struct core_taken *core = &d->cores[t->index];
 	uint64_t max_ns = __atomic_load_n(&d->sleep_us, __ATOMIC_RELAXED) * NS_PER_US;
+	uint64_t ns = idle_sleep_most(core, max_ns, now - last);
 
-	if (max_ns == 0 || idle_ns < SPIN_NS || !sw_thread_sleep(t)) {
-		sched_yield();
-		return;
+	if (ns == 0) {
+		idle_leave(core, now);
+	} else if (sw_thread_sleep(t)) {
+		(void)fd_sets_wait(&d->sets[t->index], ns);
+		sw_thread_awake(t);
+		core_taken_slept(core);
+	} else {
+		idle_yield(core);
 	}
-	/* As in idle_sleep_ns(): the longer it was idle, the longer it sleeps. */
-	(void)fd_sets_wait(&d->sets[t->index], RTE_MIN(max_ns, idle_ns));
-	sw_thread_awake(t);
 }
 
 EXPORT int
 rocade_daemon_run_queue(struct rocade_daemon *d, unsigned queue)
 {
 	struct sw_thread *t;
-	uint64_t now, last = clock_now();
+	struct core_taken *core;
+	uint64_t now, last;
 
 	if (queue == 0 || queue >= d->sw->thread_count)
 		return rocade_fail(EINVAL,
@@ -119,12 +124,16 @@ rocade_daemon_run_queue(struct rocade_daemon *d, unsigned queue)
 	t = d->sw->threads[queue];
 	if (__atomic_exchange_n(&t->running, true, __ATOMIC_RELAXED))
 		return rocade_fail(EINVAL, "queue: %u runs already", queue);
+	core = &d->cores[queue];
+	idle_open(core);
+	last = clock_now();
 	while (!__atomic_load_n(&d->queues_stopping, __ATOMIC_RELAXED)) {
 		now = clock_now();
+		core_taken_pass(core, now);
 		if (sw_thread_run(t, now) != 0)
 			last = now;
 		else
-			queue_idle(d, t, now - last);
+			queue_idle(d, t, last, now);
 	}
 	__atomic_store_n(&t->running, false, __ATOMIC_RELAXED);
 	return 0;

@@ -5,8 +5,6 @@
 
 #include "server/server.h"
 
-#define SPIN_NS (20 * NS_PER_US) /* idle time before a thread sleeps */
-
 /* Creates an epoll set of wake-ups for each further queue, and the eventfds by which threads wake each
  * other. Returns 0, or an errno value with the error set. */
 int queues_open(struct rocade_daemon *d);

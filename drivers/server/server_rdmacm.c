@@ -13,6 +13,7 @@
 
 #include "base/base_alloc.h"
 #include "engine/clock.h"
+#include "server/conn_process.h"
 #include "server/server_control.h"
 #include "server/server_query.h"
 #include "server/server_rdmacm.h"
@@ -47,12 +48,11 @@ struct rdmacm {
 	struct channels closed;
 };
 
-/* The user may differ: a process may change its user between two connections. */
-static bool
-is_same_process(const struct conn *a, const struct conn *b)
+static void
+conn_show_sent(const struct conn *conn)
 {
-	return a == b || ((a->key[0] | a->key[1]) != 0 && a->key[0] == b->key[0] &&
-				 a->key[1] == b->key[1]);
+	if (conn->client != NULL)
+		sw_client_show_sent(conn->client);
 }
 
 /* The process ends connections. Their peers get what it has sent before they learn that, because
@@ -60,11 +60,7 @@ is_same_process(const struct conn *a, const struct conn *b)
 static void
 process_show_sent(const struct conn *conn)
 {
-	const struct conn *other;
-
-	TAILQ_FOREACH (other, &conn->daemon->conns, link)
-		if (other->client != NULL && is_same_process(other, conn))
-			sw_client_show_sent(other->client);
+	conn_process_each(conn, conn_show_sent);
 }
 
 /* The QP may belong to another connection of the same process. */
@@ -78,7 +74,7 @@ owns_qpn(void *owner, uint32_t qpn)
 		return false;
 	other = qp->owner->owner;
 	/* NULL: the client has ended. */
-	return other != NULL && is_same_process(other, conn);
+	return other != NULL && conn_process_is_same(other, conn);
 }
 
 static void

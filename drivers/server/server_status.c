@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/json_out.h"
+#include "server/server_idle.h"
 #include "server/server_impair.h"
 #include "server/server_log.h"
 #include "server/server_query.h"
@@ -56,6 +57,7 @@ status_print_device(struct json_out *j, const struct rocade_daemon *d)
 	json_out_uint(j, "qpns_free", qpns_free_count(&d->sw->qpns));
 	json_out_uint(j, "disconnected", sw_corrupt_count(d->sw));
 	json_out_uint(j, "parked", d->control.parks);
+	json_out_uint(j, "core_slept", idle_slept(d->cores));
 	json_out_uint(j, "cm_listeners", rdmacm_listeners(d));
 	json_out_uint(j, "log_lines_lost", server_log_lost());
 	json_out_array(j, "addresses");
