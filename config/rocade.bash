@@ -60,6 +60,15 @@ _rocade()
 			return 0
 		fi
 	fi
+	if [ "${1##*/}" = rocade-faults ] && [[ $word != -* ]]; then
+		if ((COMP_CWORD == 1)); then
+			mapfile -t COMPREPLY < <(compgen -W check -- "$word")
+		else
+			compopt -o filenames 2>/dev/null
+			mapfile -t COMPREPLY < <(compgen -f -- "$word")
+		fi
+		return 0
+	fi
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(sed -nE '
 			s/^ +((-[a-zA-Z], )?--[a-z0-9-]+(, --[a-z0-9-]+)*).*/\1/; T
@@ -67,5 +76,5 @@ _rocade()
 	fi
 }
 
-complete -F _rocade rocade-doctor rocade-dump rocade-perf rocade-run rocade-status rocade-testpmd \
+complete -F _rocade rocade-doctor rocade-dump rocade-faults rocade-perf rocade-run rocade-status rocade-testpmd \
 	rocaded

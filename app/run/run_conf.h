@@ -22,7 +22,8 @@ struct conf {
 	uint64_t daemon_uid;      /* UINT64_MAX: not given */
 	const char *impair,
 		*impair_seed; /* for the daemon, as they were given; or NULL */
-	uint8_t host_devices; /* enum host_devices */
+	const char *faults, *seed, *fault_journal; /* as they were given, or NULL */
+	uint8_t host_devices;                      /* enum host_devices */
 	bool start_local;
 	bool no_advice;
 	bool mount;

@@ -17,6 +17,7 @@
 #include <common/options.h>
 
 #include "env_list.h"
+#include "fault_env.h"
 #include "preload_check.h"
 #include "run_conf.h"
 #include "sanitizer_env.h"
@@ -47,6 +48,15 @@ impair_seed_keep(struct conf *s, const char *value)
 	return parse_number(value, 0, UINT64_MAX, &seed);
 }
 
+static bool
+seed_keep(struct conf *s, const char *value)
+{
+	uint64_t seed;
+
+	s->seed = value;
+	return parse_number(value, 0, UINT64_MAX, &seed);
+}
+
 #define MEMBER(field) OPTION_MEMBER(struct conf, field)
 static const struct option_row option_rows[] = {
 	{OPTION_TEXT, 0, "socket", "PATH", MEMBER(socket),
@@ -71,6 +81,14 @@ static const struct option_row option_rows[] = {
 	{OPTION_FN, 0, "impair-seed", "N", .set = impair_seed_keep,
 		.valid = "a number from 0 to 18446744073709551615",
 		.text = "seed of these faults (default: 1)"},
+	{OPTION_TEXT, 0, "faults", "FILE", MEMBER(faults),
+		.text = "refuse calls of PROGRAM, and of what it starts, as the script FILE "
+			"says: rocade-faults(1)"},
+	{OPTION_FN, 0, "seed", "N", .set = seed_keep,
+		.valid = "a number from 0 to 18446744073709551615",
+		.text = "seed of the script's probabilities (default: 1)"},
+	{OPTION_TEXT, 0, "fault-journal", "FILE", MEMBER(fault_journal),
+		.text = "write a line to FILE for each call that the script refuses"},
 	{OPTION_FLAG, 0, "no-advice", NULL, MEMBER(no_advice), .max = true,
 		.text = "print no line of advice: before a PROGRAM that cannot use the device, "
 			"and when PROGRAM has ended after errors"},
@@ -215,6 +233,7 @@ environment_set(const struct conf *s)
 	if (!env_has("ROCADE_OFF", "advice", ","))
 		preload_check(s->program, s->mount);
 	env_prepend("LD_PRELOAD", s->library, PRELOAD_SEPARATORS);
+	faults_env_set(s, PRELOAD_SEPARATORS);
 	stacks_env_set(device);
 	sanitizer_env_set(s->suppressions);
 	return 0;
@@ -228,10 +247,30 @@ program_exec(char **argv)
 	_exit(EXIT_NOT_FOUND);
 }
 
+/* Options that require others. */
+static bool
+options_fit(const struct conf *s)
+{
+	if (s->impair != NULL && !s->start_local)
+		fprintf(stderr, PROGRAM
+			": --impair requires --start-local: a daemon that is started "
+			"otherwise has an option --impair itself\n");
+	else if (s->impair_seed != NULL && s->impair == NULL)
+		fprintf(stderr, PROGRAM ": --impair-seed requires --impair\n");
+	else if (s->seed != NULL && s->faults == NULL)
+		fprintf(stderr, PROGRAM ": --seed requires --faults\n");
+	else if (s->fault_journal != NULL && s->faults == NULL)
+		fprintf(stderr, PROGRAM ": --fault-journal requires --faults\n");
+	else
+		return true;
+	return false;
+}
+
 int
 main(int argc, char **argv)
 {
 	char library[4096], daemon[4096], suppressions[4096];
+	char faults[4096], journal[4096];
 	char socket_path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	struct conf s = {.daemon_uid = NO_UID, .host_devices = HOST_DEVICES_AS_SET};
 	int rc = options_read(&options, &s, argc, argv);
@@ -242,16 +281,8 @@ main(int argc, char **argv)
 		fprintf(stderr, PROGRAM ": missing PROGRAM (see --help)\n");
 		return EXIT_USAGE;
 	}
-	if (s.impair != NULL && !s.start_local) {
-		fprintf(stderr, PROGRAM
-			": --impair requires --start-local: a daemon that is started "
-			"otherwise has an option --impair itself\n");
+	if (!options_fit(&s))
 		return EXIT_USAGE;
-	}
-	if (s.impair_seed != NULL && s.impair == NULL) {
-		fprintf(stderr, PROGRAM ": --impair-seed requires --impair\n");
-		return EXIT_USAGE;
-	}
 	s.program = argv[optind];
 	s.library =
 		path_absolute(s.library, PRELOAD_SEPARATORS, library, sizeof(library));
@@ -276,6 +307,11 @@ main(int argc, char **argv)
 			"../rocaded/rocaded", ROCADE_DAEMON, daemon, sizeof(daemon));
 	s.suppressions = path_beside_self("../../drivers/preload/tsan.supp",
 		ROCADE_SUPPRESSIONS, suppressions, sizeof(suppressions));
+	s.faults = path_absolute(s.faults, "", faults, sizeof(faults));
+	s.fault_journal = path_absolute(s.fault_journal, "", journal, sizeof(journal));
+	rc = faults_check(&s);
+	if (rc != 0)
+		return rc;
 	if (s.start_local)
 		return local_run(&s, argv + optind);
 	if (s.mount)

@@ -129,6 +129,12 @@ real_function(const char *name)
 	return (void *)(uintptr_t)found;
 }
 
+EARLY void *
+real_function_of(void *handle, const char *name)
+{
+	return (void *)(uintptr_t)function_in(handle, name);
+}
+
 EARLY dlsym_fn *
 real_dlsym(void)
 {

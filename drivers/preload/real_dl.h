@@ -10,4 +10,8 @@ typedef void *dlvsym_fn(void *handle, const char *name, const char *version);
 dlsym_fn *real_dlsym(void);
 dlvsym_fn *real_dlvsym(void);
 
+/* Returns the default version of a function of this library, and not of those that it needs, or NULL. handle: of
+ * dlopen(), which is a struct link_map (dlinfo(3)). No dlsym() that a library replaces is called. */
+void *real_function_of(void *handle, const char *name);
+
 #endif

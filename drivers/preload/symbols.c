@@ -8,6 +8,7 @@
 
 #include "base/in_vain.h"
 #include "preload/early.h"
+#include "preload/fault_function.h"
 #include "preload/real_dl.h"
 #include "verbs/export.h"
 #include "verbs/forward.h"
@@ -59,7 +60,7 @@ verb_replacement(void *handle, const char *name, const char *version)
 {
 	const struct replaced *replaced;
 	const void *real, *symbol;
-	void *ours;
+	void *ours, *faulty = NULL;
 
 	/* Sanitizers and allocators look up functions behind themselves: neither the name nor
 	 * forward_depth, a variable of the thread, is read then. */
@@ -79,7 +80,11 @@ verb_replacement(void *handle, const char *name, const char *version)
 	ours = lookup(library_handle(), name, version);
 	if (ours == NULL && real == NULL)
 		in_vain_note(IN_VAIN_SYMBOL, name);
-	return ours;
+	/* A verb that this library lacks is one of an older ABI. */
+	if (rocade_faults_function != NULL &&
+		(ours != NULL || strncmp(name, "rdma_", 5) == 0))
+		faulty = rocade_faults_function(name);
+	return faulty != NULL ? faulty : ours;
 }
 
 /* The last call is a jump, so that the real function sees the caller's return address,

@@ -32,6 +32,7 @@ context_ops_fill(struct verbs_context *base)
 	base->reg_dm_mr = verbs_reg_dm_mr;
 	base->advise_mr = verbs_advise_mr;
 	absent_ops_fill(base);
+	context_mark(&base->context);
 	base->sz = sizeof(*base);
 	base->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	base->context.ops.poll_cq = verbs_poll_cq;

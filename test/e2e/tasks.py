@@ -22,7 +22,7 @@ from testpmd import SOURCE, add_space, ip, is_root  # noqa: E402
 PAGES = os.path.join(SOURCE, "docs", "tasks")
 BLOCK = re.compile(r"^```sh ?(\w*)\n(.*?)^```$", re.M | re.S)
 PROGRAMS = [(BUILD, "rocaded/rocaded"), (CLIENTS, "run/rocade-run"), (BUILD, "status/rocade-status"),
-            (BUILD, "doctor/rocade-doctor")]
+            (BUILD, "doctor/rocade-doctor"), (CLIENTS, "faults/rocade-faults")]
 MPI_AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 BYTES = r"^(\d{4,}) bytes$"  # of the daemon: at least a thousand
 
@@ -84,6 +84,12 @@ def page(name, *expected, shells=None):
 def ci():
     page("ci.md", r"^nothing is wrong", r"lkey 0x\w{8}\n-- step 4.*\n.*lkey 0x\w{8}",
          r"impaired on purpose: loss=1%,dup=1%,reorder=1%,corrupt=0.1%, seed 1: \d{2,} lost", BYTES)
+
+
+def faults():
+    page("faults.md", r"^line 1: in each process, call 1 of ibv_reg_mr\(\) and ibv_reg_mr_iova\(\) is refused with ENOMEM",
+         r'^in "ibv_rc_pingpong": call 1 of reg_mr: ENOMEM # line 1 of the script, process \d+$',
+         r"^post_recv: status 1, Couldn't post receive", r"^seed \d: 0 refused$", r"^seed \d: 1 refused$")
 
 
 def mpi():
@@ -170,9 +176,9 @@ def failing():
 
 def every_page():
     names = {name for name in os.listdir(PAGES) if name.endswith(".md")}
-    case("each page is run", names == {"ci.md", "disk.md", "live-migration.md", "mpi.md",
+    case("each page is run", names == {"ci.md", "disk.md", "faults.md", "live-migration.md", "mpi.md",
                                            "trace.md", "two-machines.md"}, str(names))
 
 
 if __name__ == "__main__":
-    sys.exit(run(every_page, failing, ci, mpi, disk, live_migration, trace, two_machines))
+    sys.exit(run(every_page, failing, ci, faults, mpi, disk, live_migration, trace, two_machines))

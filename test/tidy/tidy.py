@@ -14,7 +14,7 @@ import sys
 import cycles
 
 SPDX = "SPDX-License-Identifier: BSD-3-Clause"
-LAYERS = ["base", "wire", "mem", "queue", "qp", "port", "engine", "cm", "ucm", "switch",
+LAYERS = ["base", "faults", "wire", "mem", "queue", "qp", "port", "engine", "cm", "ucm", "switch",
           "verbs"]
 # In addition to the order of the layers: a port does not depend on QPs.
 LAYER_DENY = {"port": {"queue", "qp"}}
@@ -341,6 +341,29 @@ def check_map(tree):
             yield "docs/map.md:1: there is no file %s" % path
 
 
+def check_faults(tree):
+    """each fault of docs/faults.def has a rule that allows it, and a test that is there; each call has a fault"""
+    texts = {f.path: f.text for f in tree.files}
+    calls = re.findall(r"^CALL\((\w+), ", texts.get("lib/faults/calls.def", ""), re.M)
+    seen = []
+    for number, line in enumerate(texts.get("docs/faults.def", "").splitlines(), 1):
+        if not line.startswith("FAULT("):
+            continue
+        row = re.match(r'FAULT\(calls, (\w+), E[A-Z]+, "\w+\(3\), [A-Z ]+", "(\w+\.py) (\w+)"\)$', line)
+        where = "docs/faults.def:%d" % number
+        if not row:
+            yield "%s: expected FAULT(calls, CALL, ERROR, \"PAGE(3), SECTION\", \"FILE.py CASE\")" % where
+            continue
+        seen.append(row[1])
+        if row[1] not in calls:
+            yield "%s: %s is not in lib/faults/calls.def" % (where, row[1])
+        if "\ndef %s(" % row[3] not in texts.get("test/e2e/" + row[2], ""):
+            yield "%s: test/e2e/%s has no %s()" % (where, row[2], row[3])
+    for call in calls:
+        if call not in seen:
+            yield "lib/faults/calls.def:1: %s has no row in docs/faults.def" % call
+
+
 def check_public_headers(tree):
     """each public header compiles alone, without a warning"""
     compiler = shlex.split(os.environ.get("CC", "cc"))
@@ -384,7 +407,7 @@ def check_core_symbols(archive):
 RULES = [check_layers, check_eal, check_drivers, check_app, check_verbs_structures, check_spdx,
          check_file_size, check_function_size, check_clocks, check_threads, check_sleeps,
          check_tables, check_data_path, check_cycles, check_outside_references, check_map,
-         check_public_headers]
+         check_faults, check_public_headers]
 
 
 def main():

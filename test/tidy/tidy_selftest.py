@@ -36,10 +36,13 @@ CLEAN = {
     "lib/meson.build": "# " + tidy.SPDX + "\n",
     "README.md": "Nothing outside.\n",
     "test/unit/x_test.c": C_SPDX + "struct ibv_wc wc;\n",
+    "lib/faults/calls.def": C_SPDX + 'CALL(reg_mr, "ibv_reg_mr()", UNIT_CALL)\n',
+    "test/e2e/faults.py": "# " + tidy.SPDX + "\n\ndef calls():\n    pass\n",
+    "docs/faults.def": C_SPDX + 'FAULT(calls, reg_mr, ENOMEM, "ibv_reg_mr(3), RETURN VALUE", "faults.py calls")\n',
 }
 
-MAP = "".join("- `%s`: a file\n" % path for path in CLEAN if path.endswith((".c", ".h")) and
-              not path.startswith("test/"))
+MAP = "".join("- `%s`: a file\n" % path for path in CLEAN if path.endswith((".c", ".h", ".def")) and
+              not path.startswith(("test/", "docs/")))
 CLEAN["docs/map.md"] = MAP
 
 FORMAT = """BasedOnStyle: LLVM
@@ -65,8 +68,19 @@ DATA, CONTROL = "/* Data path. */\n", "/* Control path. */\n"
 # With list_add() of the clean tree, which calls x_use().
 CYCLE = function("x_use", "list_add")
 
+FAULT_ROW = 'FAULT(calls, reg_mr, ENOMEM, "ibv_reg_mr(3), RETURN VALUE", "faults.py calls")\n'
+FAULT_CALL = 'CALL(reg_mr, "ibv_reg_mr()", UNIT_CALL)\n'
+
 # (rule, file, its content, fails?)
 CASES = [
+    (tidy.check_faults, "docs/faults.def", FAULT_ROW, False),
+    (tidy.check_faults, "docs/faults.def", FAULT_ROW.replace(', "faults.py calls"', ""), True),
+    (tidy.check_faults, "docs/faults.def", FAULT_ROW.replace("faults.py calls", ""), True),
+    (tidy.check_faults, "docs/faults.def", FAULT_ROW.replace("faults.py calls", "faults.py all"), True),
+    (tidy.check_faults, "docs/faults.def", FAULT_ROW.replace("faults.py", "fault.py"), True),
+    (tidy.check_faults, "docs/faults.def", FAULT_ROW.replace("ibv_reg_mr(3), RETURN VALUE", ""), True),
+    (tidy.check_faults, "docs/faults.def", FAULT_ROW + FAULT_ROW.replace("calls, reg_mr", "calls, dereg_mr"), True),
+    (tidy.check_faults, "lib/faults/calls.def", FAULT_CALL + FAULT_CALL.replace("reg_mr", "alloc_pd"), True),
     (tidy.check_layers, "lib/base/x.c", '#include "mem/key.h"\n', True),
     (tidy.check_layers, "lib/mem/x.c", '#include "queue/sq.h"\n', True),
     (tidy.check_layers, "lib/queue/x.def", '# include "qp/qp.h"\n', True),

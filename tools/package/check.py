@@ -143,13 +143,15 @@ def completion(files, folder):
         options = set(re.findall(r"^ +(?:-\w, )?(--[a-z0-9-]+)", text, re.M)) | {"--help", "--version"}
         offered = set(complete(files, program, "--"))
         case("%s: bash completes %d options" % (program, len(options)),
-             len(options) > 2 and offered == options | set(
+             len(options) > (program != "rocade-faults") + 1 and offered == options | set(
                  re.findall(r"^ +--[a-z0-9-]+(?: [A-Z]+)?, (--[a-z0-9-]+)", text, re.M)),
              (sorted(options ^ offered), text))
     must(["touch", folder + "/some-file"])
     case("and files where an option has a file",
          complete(files, "rocade-dump", "--write", folder + "/some-f") == [folder + "/some-file"])
     case("but nothing where it has a number", complete(files, "rocade-dump", "--count", "") == [])
+    case("and the command and the file of rocade-faults", complete(files, "rocade-faults", "ch") == ["check"] and
+         complete(files, "rocade-faults", "check", folder + "/some-f") == [folder + "/some-file"])
     case("and commands for rocade-run",
          "rocade-run" not in complete(files, "rocade-run", "--socket", "x", "--no-") and
          "unshare" in complete(files, "rocade-run", "--socket", "x", "unsha"))

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The functions of librocade-faults.so, which stands before librocade-verbs.so and librdmacm in the search order:
+ * each counts a call, refuses it, or calls the next one. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include "preload/fault_function.h"
+#include "preload/fault_process.h"
+#include "preload/real_dl.h"
+
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+/* Returns the next function of this name. A plugin that was opened by dlopen() may have librdmacm for itself:
+ * then that is not in the search order. */
+static void *
+next_function(const char *name, const char *node)
+{
+	void *found = real_dlvsym()(RTLD_NEXT, name, node);
+	void *library;
+
+	if (found != NULL || strncmp(name, "rdma_", 5) != 0)
+		return found;
+	library = dlopen("librdmacm.so.1", RTLD_LAZY | RTLD_LOCAL);
+	return library != NULL ? real_function_of(library, name) : NULL;
+}
+
+#define NEXT(function, node)                                                             \
+	__extension__({                                                                  \
+		static __typeof__(&function) next_;                                      \
+		__typeof__(&function) found_ =                                           \
+			__atomic_load_n(&next_, __ATOMIC_RELAXED);                       \
+                                                                                         \
+		if (found_ == NULL) {                                                    \
+			found_ = (__typeof__(&function))next_function(#function, node);  \
+			__atomic_store_n(&next_, found_, __ATOMIC_RELAXED);              \
+		}                                                                        \
+		found_;                                                                  \
+	})
+
+static int
+fail_minus(int err)
+{
+	errno = err;
+	return -1;
+}
+
+static void *
+fail_pointer(int err)
+{
+	errno = err;
+	return NULL;
+}
+
+static int
+fail_number(int err)
+{
+	errno = err;
+	return err;
+}
+
+#define FAIL_POINTER(err) fail_pointer(err)
+#define FAIL_NUMBER(err) fail_number(err)
+#define FAIL_MINUS(err) fail_minus(err)
+
+#define VERB(kind, type, call, function, node, parameters, arguments, context_)          \
+	EXPORT type function parameters                                                  \
+	{                                                                                \
+		__typeof__(&function) next = NEXT(function, node);                       \
+		int err = next == NULL ? ENOSYS : 0;                                     \
+		type value;                                                              \
+                                                                                         \
+		if (err == 0 && fault_context_is_patched(context_))                      \
+			err = fault_refusal(FAULT_##call);                               \
+		if (err != 0)                                                            \
+			return FAIL_##kind(err);                                         \
+		fault_inside++;                                                          \
+		value = next arguments;                                                  \
+		fault_inside--;                                                          \
+		return value;                                                            \
+	}
+
+/* It calls verbs itself, which count. Its own calls of these functions, for example to find out what the kernel
+ * has, do not. */
+#define CM(kind, type, call, function, node, parameters, arguments)                      \
+	EXPORT type function parameters                                                  \
+	{                                                                                \
+		__typeof__(&function) next = NEXT(function, node);                       \
+		int err = next == NULL ? ENOSYS : 0;                                     \
+                                                                                         \
+		if (err == 0 && !fault_same_library(__builtin_return_address(0),         \
+					(const void *)next))                             \
+			err = fault_refusal(FAULT_##call);                               \
+		return err != 0 ? FAIL_##kind(err) : next arguments;                     \
+	}
+
+#include "preload/fault_entries.def"
+
+/* A device is Rocade's if the mark that it has is in Rocade's library (verbs/forward.h). */
+static bool
+device_is_rocades(const struct ibv_device *device, const void *opened_by)
+{
+	return device->_ops._dummy1 != NULL &&
+	       fault_same_library((const void *)device->_ops._dummy1, opened_by);
+}
+
+#define OPEN(function, node, parameters, argument, is_refused)                           \
+	EXPORT struct ibv_context *function parameters                                   \
+	{                                                                                \
+		__typeof__(&function) next = NEXT(function, node);                       \
+		struct ibv_context *context;                                             \
+                                                                                         \
+		if (next == NULL)                                                        \
+			return fail_pointer(ENOSYS);                                     \
+		if (is_refused)                                                          \
+			return NULL;                                                     \
+		fault_inside++;                                                          \
+		context = next(argument);                                                \
+		fault_inside--;                                                          \
+		if (context != NULL)                                                     \
+			fault_context_patch(context, (const void *)next);                \
+		return context;                                                          \
+	}
+
+OPEN(ibv_open_device, "IBVERBS_1.1", (struct ibv_device * device), device,
+	device_is_rocades(device, (const void *)next) &&
+		fault_refusal(FAULT_open_device) != 0)
+OPEN(ibv_import_device, "IBVERBS_1.10", (int cmd_fd), cmd_fd, false)
+
+/* The QP's functions of ibv_wr_post(3). */
+EXPORT struct ibv_qp_ex *(ibv_qp_to_qp_ex)(struct ibv_qp *qp)
+{
+	__typeof__(&ibv_qp_to_qp_ex) next = NEXT(ibv_qp_to_qp_ex, "IBVERBS_1.6");
+	struct ibv_qp_ex *ex = next != NULL ? next(qp) : NULL;
+
+	if (ex != NULL && fault_context_is_patched(qp->context))
+		fault_wr_patch(ex);
+	return ex;
+}
+
+/* For symbols.c: programs that look functions up get these. */
+EXPORT void *
+rocade_faults_function(const char *name)
+{
+	static const struct {
+		const char *name;
+		void (*function)(void);
+	} entries[] = {
+#define VERB(kind, type, call, function, ...) {#function, (void (*)(void))function},
+#define CM(kind, type, call, function, ...) {#function, (void (*)(void))function},
+#include "preload/fault_entries.def"
+		{"ibv_open_device", (void (*)(void))ibv_open_device},
+		{"ibv_import_device", (void (*)(void))ibv_import_device},
+		{"ibv_qp_to_qp_ex", (void (*)(void))ibv_qp_to_qp_ex},
+	};
+
+	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
+		if (strcmp(entries[i].name, name) == 0)
+			return (void *)(uintptr_t)entries[i].function;
+	}
+	return NULL;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Calls that <infiniband/verbs.h> makes through the context or the QP: their pointers are replaced in the contexts
+ * and QPs of Rocade's devices. */
+#include <errno.h>
+#include <pthread.h>
+
+#include "preload/fault_process.h"
+
+/* The functions that they had before: the same for all contexts. */
+static struct {
+	struct ibv_context_ops ops;
+	struct ibv_cq_ex *(*create_cq_ex)(
+		struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
+	struct ibv_qp *(*create_qp_ex)(
+		struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+	struct ibv_srq *(*create_srq_ex)(
+		struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
+	int (*wr_complete)(struct ibv_qp_ex *ex);
+} next;
+
+static pthread_mutex_t next_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int
+fault_poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc)
+{
+	int err = fault_refusal(FAULT_poll_cq);
+
+	return err != 0 ? -err : next.ops.poll_cq(cq, count, wc);
+}
+
+static int
+fault_req_notify_cq(struct ibv_cq *cq, int solicited_only)
+{
+	int err = fault_refusal(FAULT_req_notify_cq);
+
+	return err != 0 ? err : next.ops.req_notify_cq(cq, solicited_only);
+}
+
+static struct ibv_mw *
+fault_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+	return fault_refusal(FAULT_alloc_mw) != 0 ? NULL : next.ops.alloc_mw(pd, type);
+}
+
+/* A list of work requests: each is counted. Those before the one that is refused are posted one by one, in copies,
+ * because the list is the program's. */
+#define POST(name, object, request)                                                      \
+	static int fault_##name(                                                         \
+		struct object *to, struct request *wr, struct request **bad)             \
+	{                                                                                \
+		struct request *refused = wr;                                            \
+		struct fault_hit hit = {.rule = NULL};                                   \
+		int err;                                                                 \
+                                                                                         \
+		for (; refused != NULL; refused = refused->next) {                       \
+			hit = fault_find(FAULT_##name);                                  \
+			if (hit.rule != NULL)                                            \
+				break;                                                   \
+		}                                                                        \
+		if (hit.rule == NULL)                                                    \
+			return next.ops.name(to, wr, bad);                               \
+		for (; wr != refused; wr = wr->next) {                                   \
+			struct request one = *wr, *bad_one;                              \
+                                                                                         \
+			one.next = NULL;                                                 \
+			err = next.ops.name(to, &one, &bad_one);                         \
+			if (err != 0)                                                    \
+				goto out;                                                \
+		}                                                                        \
+		err = fault_apply(FAULT_##name, &hit);                                   \
+	out:                                                                             \
+		if (bad != NULL)                                                         \
+			*bad = wr;                                                       \
+		return err;                                                              \
+	}
+
+POST(post_send, ibv_qp, ibv_send_wr)
+POST(post_recv, ibv_qp, ibv_recv_wr)
+POST(post_srq_recv, ibv_srq, ibv_recv_wr)
+
+#define CREATE_EX(call, name, type, attributes)                                          \
+	static struct type *fault_##name(                                                \
+		struct ibv_context *context, struct attributes *attr)                    \
+	{                                                                                \
+		struct type *made;                                                       \
+                                                                                         \
+		if (fault_refusal(FAULT_##call) != 0)                                    \
+			return NULL;                                                     \
+		fault_inside++;                                                          \
+		made = next.name(context, attr);                                         \
+		fault_inside--;                                                          \
+		return made;                                                             \
+	}
+
+CREATE_EX(create_cq, create_cq_ex, ibv_cq_ex, ibv_cq_init_attr_ex)
+CREATE_EX(create_qp, create_qp_ex, ibv_qp, ibv_qp_init_attr_ex)
+CREATE_EX(create_srq, create_srq_ex, ibv_srq, ibv_srq_init_attr_ex)
+
+/* Nothing of the batch is posted: ibv_wr_abort(3) is how a program gives one up. */
+static int
+fault_wr_complete(struct ibv_qp_ex *ex)
+{
+	int err = fault_refusal(FAULT_wr_complete);
+
+	if (err == 0)
+		return next.wr_complete(ex);
+	ex->wr_abort(ex);
+	errno = err;
+	return err;
+}
+
+void
+fault_context_patch(struct ibv_context *context, const void *opened_by)
+{
+	struct verbs_context *extended = verbs_get_ctx(context);
+
+	if (extended == NULL || fault_context_is_patched(context) ||
+		!fault_same_library((const void *)context->ops.poll_cq, opened_by))
+		return;
+	pthread_mutex_lock(&next_lock);
+	next.ops = context->ops;
+	next.create_cq_ex = extended->create_cq_ex;
+	next.create_qp_ex = extended->create_qp_ex;
+	next.create_srq_ex = extended->create_srq_ex;
+	pthread_mutex_unlock(&next_lock);
+	extended->create_cq_ex = fault_create_cq_ex;
+	extended->create_qp_ex = fault_create_qp_ex;
+	extended->create_srq_ex = fault_create_srq_ex;
+	context->ops.poll_cq = fault_poll_cq;
+	context->ops.req_notify_cq = fault_req_notify_cq;
+	context->ops.alloc_mw = fault_alloc_mw;
+	context->ops.post_send = fault_post_send;
+	context->ops.post_recv = fault_post_recv;
+	context->ops.post_srq_recv = fault_post_srq_recv;
+}
+
+bool
+fault_context_is_patched(const struct ibv_context *context)
+{
+	return context->ops.poll_cq == fault_poll_cq;
+}
+
+void
+fault_wr_patch(struct ibv_qp_ex *ex)
+{
+	pthread_mutex_lock(&next_lock);
+	if (ex->wr_complete != fault_wr_complete) {
+		next.wr_complete = ex->wr_complete;
+		ex->wr_complete = fault_wr_complete;
+	}
+	pthread_mutex_unlock(&next_lock);
+}

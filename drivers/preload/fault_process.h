@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The faults of this process, whose script rocade-run --faults names in the environment: librocade-faults.so. */
+#ifndef ROCADE_PRELOAD_FAULT_PROCESS_H
+#define ROCADE_PRELOAD_FAULT_PROCESS_H
+
+#include <infiniband/verbs.h>
+
+#include "faults/faults.h"
+
+/* > 0: this thread is inside a verb. The calls that a verb makes itself do not count. */
+extern __thread unsigned fault_inside;
+
+/* Counts a call, and returns whether it is to be refused. */
+struct fault_hit fault_find(enum fault_call call);
+/* Writes the line of the journal. Sets errno, and returns it. */
+int fault_apply(enum fault_call call, const struct fault_hit *hit);
+
+/* Both: returns the errno by which the call is refused, or 0. */
+int fault_refusal(enum fault_call call);
+
+/* Whether both addresses are in one shared object. */
+bool fault_same_library(const void *a, const void *b);
+
+/* fault_ops.c: replaces the functions of a new context, if it is Rocade's. opened_by: the next ibv_open_device() or
+ * ibv_import_device(). */
+void fault_context_patch(struct ibv_context *context, const void *opened_by);
+/* Whether they are replaced: so the context is Rocade's. */
+bool fault_context_is_patched(const struct ibv_context *context);
+void fault_wr_patch(struct ibv_qp_ex *ex);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Scripts of faults (rocade-faults(1)), for the programs of Rocade. Not installed. */
+#ifndef ROCADE_FAULTS_H
+#define ROCADE_FAULTS_H
+
+#include <stdio.h>
+
+#define ROCADE_FAULTS_WHY 2048 /* bytes */
+
+/* Reads a script. to: NULL, or gets a sentence for each rule. Returns 0, or a positive errno: then why says
+ * in which line and column the error is, and what is valid there. */
+int rocade_faults_read(const char *path, FILE *to, char why[ROCADE_FAULTS_WHY]);
+
+#endif

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The parser of scripts. The grammar is in rocade-faults(1):
+ *
+ *     line  = [rule] ["#" comment]
+ *     rule  = ["in" STRING ":"] which NAME ":" ERROR
+ *     which = "call" N "of" | "each" Nth | P "%" "of"
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "faults/faults.h"
+
+#define SHOWN_MAX 40 /* bytes of a word in an error */
+#define RULE_VALID "in \"PROGRAM\":, call N of, each Nth, P% of"
+#define NUMBER_VALID "a number from 1 to 1000000000000000000"
+
+struct parser {
+	struct fault_script *script;
+	const char *at, *end; /* of what is not read yet; the end of the line */
+	const char *begin;    /* of the line */
+	uint32_t line;
+	unsigned room; /* for rules */
+	char *why;
+	int err;
+};
+
+/* A word, or a sign, which is a word of one character. len 0: the line has no more. */
+struct word {
+	const char *at;
+	size_t len;
+};
+
+static bool
+is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r';
+}
+
+static bool
+is_sign(char c)
+{
+	return c == ':' || c == '"';
+}
+
+static bool
+word_is(struct word w, const char *text)
+{
+	return w.len == strlen(text) && memcmp(w.at, text, w.len) == 0;
+}
+
+/* Copies a word for an error. A byte that cannot be printed becomes a question mark. */
+static const char *
+word_shown(struct word w, char out[SHOWN_MAX + 4])
+{
+	size_t len = w.len < SHOWN_MAX ? w.len : SHOWN_MAX;
+
+	for (size_t i = 0; i < len; i++)
+		out[i] = isprint((unsigned char)w.at[i]) ? w.at[i] : '?';
+	strcpy(out + len, w.len > len ? "..." : "");
+	return out;
+}
+
+/* Keeps an error. Returns false, for `return refuse(...)`. */
+static bool
+refuse(struct parser *p, int err, struct word w, const char *valid)
+{
+	char shown[SHOWN_MAX + 4];
+	unsigned column = (unsigned)(w.at - p->begin) + 1;
+
+	p->err = err;
+	if (w.len == 0)
+		snprintf(p->why, FAULT_WHY_MAX,
+			"line %u, column %u: the line ends too early; valid: %s", p->line,
+			column, valid);
+	else
+		snprintf(p->why, FAULT_WHY_MAX,
+			"line %u, column %u: '%s' is not known; valid: %s", p->line,
+			column, word_shown(w, shown), valid);
+	return false;
+}
+
+static struct word
+word_next(struct parser *p)
+{
+	struct word w;
+
+	while (p->at < p->end && is_blank(*p->at))
+		p->at++;
+	w = (struct word){.at = p->at};
+	if (p->at == p->end || *p->at == '#')
+		return w;
+	if (is_sign(*p->at)) {
+		p->at++;
+	} else {
+		while (p->at < p->end && !is_blank(*p->at) && !is_sign(*p->at) &&
+			*p->at != '#')
+			p->at++;
+	}
+	w.len = (size_t)(p->at - w.at);
+	return w;
+}
+
+static bool
+expect(struct parser *p, const char *text)
+{
+	struct word w = word_next(p);
+
+	return word_is(w, text) || refuse(p, EINVAL, w, text);
+}
+
+/* Reads the digits that w begins with. Returns their count; 0: there are none, or the number is not valid. */
+static size_t
+digits_read(struct word w, uint64_t *number)
+{
+	size_t n = 0;
+
+	*number = 0;
+	for (; n < w.len && isdigit((unsigned char)w.at[n]); n++) {
+		*number = *number * 10 + (uint64_t)(w.at[n] - '0');
+		if (*number > FAULT_NUMBER_MAX)
+			return 0;
+	}
+	return *number != 0 ? n : 0;
+}
+
+/* "call" N "of" */
+static bool
+nth_read(struct parser *p, struct fault_rule *r)
+{
+	struct word w = word_next(p);
+	size_t n = digits_read(w, &r->number);
+
+	if (n == 0 || n != w.len)
+		return refuse(p, EINVAL, w, NUMBER_VALID);
+	r->when = FAULT_NTH;
+	return expect(p, "of");
+}
+
+/* "each" Nth */
+static bool
+each_read(struct parser *p, struct fault_rule *r)
+{
+	static const char *const endings[] = {"th", "st", "nd", "rd"};
+	struct word w = word_next(p);
+	size_t n = digits_read(w, &r->number);
+	struct word ending = {.at = w.at + n, .len = w.len - n};
+
+	r->when = FAULT_EACH_NTH;
+	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]) && n != 0; i++) {
+		if (word_is(ending, endings[i]))
+			return true;
+	}
+	return refuse(p, EINVAL, w,
+		NUMBER_VALID ", and behind it th, st, nd or rd, such as 500th");
+}
+
+/* P "%" "of". P has up to four digits behind the point. */
+static bool
+share_read(struct parser *p, struct fault_rule *r, struct word w)
+{
+	uint64_t share = 0, unit = FAULT_MILLION / 100;
+	size_t n = 0;
+	bool point = false, digit = false;
+
+	for (; n < w.len && share <= FAULT_MILLION && unit != 0; n++) {
+		if (w.at[n] == '.' && !point) {
+			point = true;
+		} else if (isdigit((unsigned char)w.at[n])) {
+			digit = true;
+			if (point)
+				share += (uint64_t)(w.at[n] - '0') * (unit /= 10);
+			else
+				share = share * 10 + (uint64_t)(w.at[n] - '0') * unit;
+		} else {
+			break;
+		}
+	}
+	if (!digit || unit == 0 || n + 1 != w.len || w.at[n] != '%' || share == 0 ||
+		share > FAULT_MILLION)
+		return refuse(p, EINVAL, w, "0.0001% to 100%, such as 0.5%");
+	r->when = FAULT_SHARE;
+	r->number = share;
+	return expect(p, "of");
+}
+
+/* STRING ":", behind "in" */
+static bool
+in_read(struct parser *p, struct fault_rule *r)
+{
+	static const char valid[] = "a program's name in quotes, of 1 to 255 bytes";
+	struct word w = word_next(p);
+	const char *closing;
+
+	if (!word_is(w, "\""))
+		return refuse(p, EINVAL, w, valid);
+	closing = memchr(p->at, '"', (size_t)(p->end - p->at));
+	if (closing == NULL || closing == p->at || closing - p->at > FAULT_NAME_MAX ||
+		memchr(p->at, '\0', (size_t)(closing - p->at)) != NULL) {
+		w.len = (size_t)((closing != NULL ? closing + 1 : p->end) - w.at);
+		return refuse(p, EINVAL, w, valid);
+	}
+	r->program = strndup(p->at, (size_t)(closing - p->at));
+	if (r->program == NULL) {
+		p->err = ENOMEM;
+		snprintf(p->why, FAULT_WHY_MAX, "out of memory");
+		return false;
+	}
+	p->at = closing + 1;
+	return expect(p, ":");
+}
+
+/* NAME ":" ERROR, to the end of the line */
+static bool
+call_read(struct parser *p, struct fault_rule *r)
+{
+	char valid[FAULT_WHY_MAX / 2];
+	struct word w = word_next(p);
+
+	r->call = (uint8_t)fault_call_named(w.at, w.len);
+	if (r->call == FAULT_CALLS) {
+		fault_calls_list(valid, sizeof(valid));
+		return refuse(p, EINVAL, w, valid);
+	}
+	if (!expect(p, ":"))
+		return false;
+	w = word_next(p);
+	r->err = fault_error_named((enum fault_call)r->call, w.at, w.len);
+	if (r->err == 0) {
+		fault_errors_list((enum fault_call)r->call, valid, sizeof(valid));
+		return refuse(p, EINVAL, w, valid);
+	}
+	w = word_next(p);
+	return w.len == 0 || refuse(p, EINVAL, w, "the end of the line, or # COMMENT");
+}
+
+static bool
+rule_read(struct parser *p, struct fault_rule *r, struct word first)
+{
+	bool good;
+
+	if (word_is(first, "in")) {
+		if (!in_read(p, r))
+			return false;
+		first = word_next(p);
+	}
+	if (word_is(first, "call"))
+		good = nth_read(p, r);
+	else if (word_is(first, "each"))
+		good = each_read(p, r);
+	else if (first.len != 0 && memchr(first.at, '%', first.len) != NULL)
+		good = share_read(p, r, first);
+	else
+		return refuse(p, EINVAL, first,
+			r->program != NULL ? "call N of, each Nth, P% of" : RULE_VALID);
+	return good && call_read(p, r);
+}
+
+/* Makes room for one more rule. */
+static bool
+rules_grow(struct parser *p)
+{
+	struct fault_script *s = p->script;
+	unsigned room = p->room != 0 ? p->room * 2 : 16;
+	struct fault_rule *rules;
+
+	if (s->count < p->room)
+		return true;
+	rules = realloc(s->rules, room * sizeof(*rules));
+	if (rules == NULL) {
+		p->err = ENOMEM;
+		snprintf(p->why, FAULT_WHY_MAX, "out of memory");
+		return false;
+	}
+	s->rules = rules;
+	p->room = room;
+	return true;
+}
+
+static bool
+script_line_read(struct parser *p)
+{
+	struct word first = word_next(p);
+	struct fault_rule *r;
+
+	if (first.len == 0)
+		return true;
+	if (p->script->count == FAULT_RULES_MAX) {
+		p->err = E2BIG;
+		snprintf(p->why, FAULT_WHY_MAX,
+			"line %u, column 1: a rule too many; valid: at most %d rules",
+			p->line, FAULT_RULES_MAX);
+		return false;
+	}
+	if (!rules_grow(p))
+		return false;
+	r = &p->script->rules[p->script->count++];
+	*r = (struct fault_rule){.line = p->line};
+	return rule_read(p, r, first);
+}
+
+int
+fault_script_parse(
+	struct fault_script *s, const char *text, size_t len, char why[FAULT_WHY_MAX])
+{
+	const char *end = text + len;
+	struct parser p = {.script = s, .why = why};
+
+	*s = (struct fault_script){.rules = NULL};
+	while (text < end) {
+		const char *newline = memchr(text, '\n', (size_t)(end - text));
+
+		p.begin = p.at = text;
+		p.end = newline != NULL ? newline : end;
+		p.line++;
+		if (!script_line_read(&p)) {
+			fault_script_free(s);
+			return p.err;
+		}
+		text = newline != NULL ? newline + 1 : end;
+	}
+	return 0;
+}
+
+void
+fault_script_free(struct fault_script *s)
+{
+	for (unsigned i = 0; i < s->count; i++)
+		free(s->rules[i].program);
+	free(s->rules);
+	*s = (struct fault_script){.rules = NULL};
+}

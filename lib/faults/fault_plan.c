@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Counts calls, and says which of them are refused. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/splitmix64.h"
+#include "faults/faults.h"
+
+static bool
+rule_concerns(const struct fault_rule *r, const char *const *names, unsigned name_count)
+{
+	for (unsigned i = 0; i < name_count && r->program != NULL; i++) {
+		if (strcmp(r->program, names[i]) == 0)
+			return true;
+	}
+	return r->program == NULL;
+}
+
+int
+fault_plan_init(struct fault_plan *p, const struct fault_script *s, uint64_t seed,
+	const char *const *names, unsigned name_count)
+{
+	uint32_t n = 0;
+
+	*p = (struct fault_plan){.script = s, .seed = seed};
+	p->order = calloc(s->count + 1, sizeof(*p->order));
+	p->matched = calloc(s->count + 1, sizeof(*p->matched));
+	if (p->order == NULL || p->matched == NULL) {
+		fault_plan_free(p);
+		return ENOMEM;
+	}
+	for (unsigned call = 0; call < FAULT_CALLS; call++) {
+		p->start[call] = n;
+		for (uint32_t i = 0; i < s->count; i++) {
+			if (s->rules[i].call == call &&
+				rule_concerns(&s->rules[i], names, name_count))
+				p->order[n++] = i;
+		}
+	}
+	p->start[FAULT_CALLS] = n;
+	return 0;
+}
+
+void
+fault_plan_free(struct fault_plan *p)
+{
+	free(p->order);
+	free(p->matched);
+	*p = (struct fault_plan){.script = NULL};
+}
+
+void
+fault_plan_restart(struct fault_plan *p)
+{
+	memset(p->count, 0, sizeof(p->count));
+	if (p->script != NULL)
+		memset(p->matched, 0, p->script->count * sizeof(*p->matched));
+}
+
+/* Returns a number below FAULT_MILLION that is a function of the arguments. */
+static uint64_t
+drawn(uint64_t seed, uint32_t index, uint64_t number)
+{
+	uint64_t state = seed;
+
+	state = splitmix64(&state) ^ index;
+	state = splitmix64(&state) ^ number;
+	return splitmix64(&state) % FAULT_MILLION;
+}
+
+bool
+fault_rule_matches(
+	const struct fault_rule *r, uint32_t index, uint64_t seed, uint64_t number)
+{
+	switch (r->when) {
+	case FAULT_NTH:
+		return number == r->number;
+	case FAULT_EACH_NTH: /* most rules are far from their first match: no division */
+		return number >= r->number && number % r->number == 0;
+	default:
+		return drawn(seed, index, number) < r->number;
+	}
+}
+
+struct fault_hit
+fault_plan_next(struct fault_plan *p, enum fault_call call)
+{
+	uint64_t number = 1 + __atomic_fetch_add(&p->count[call], 1, __ATOMIC_RELAXED);
+
+	for (uint32_t i = p->start[call]; i < p->start[call + 1]; i++) {
+		uint32_t index = p->order[i];
+		const struct fault_rule *r = &p->script->rules[index];
+
+		if (fault_rule_matches(r, index, p->seed, number))
+			return (struct fault_hit){.rule = r, .number = number};
+	}
+	return (struct fault_hit){.rule = NULL, .number = number};
+}
+
+void
+fault_plan_matched(struct fault_plan *p, const struct fault_hit *hit)
+{
+	__atomic_fetch_add(
+		&p->matched[hit->rule - p->script->rules], 1, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Calls each function that a script of faults can refuse. For faults.py.
+ *
+ *   fault_calls verbs|loaded|forked|cm
+ *   fault_calls posts LISTS LENGTH
+ *
+ * verbs, cm: ends with 0, or at the first call that fails: it prints "CALL: ERROR" then, and ends with 3. loaded: as
+ * verbs, but looks up ibv_open_device() in libibverbs, which it opens itself. forked: as verbs, and once more in a
+ * child. posts: sends lists between two QPs,
+ * posts again from the request that is refused, prints "refused N" for it (from 1, of its list), and verifies that
+ * each message arrives once.
+ */
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#define DEPTH 64
+#define LENGTH_MAX 32
+#define PORT 7471
+#define QKEY 1
+
+struct world {
+	struct ibv_context *context;
+	union ibv_gid gid;
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct ibv_srq *srq;
+	struct ibv_qp *a, *b;
+};
+
+static uint64_t memory[2 * DEPTH];
+
+/* err: errno, or 0. */
+static void
+check(const char *call, int err)
+{
+	if (err == 0)
+		return;
+	printf("%s: %s\n", call, strerrorname_np(err));
+	exit(3);
+}
+
+static void
+check_pointer(const char *call, const void *pointer)
+{
+	check(call, pointer == NULL ? errno : 0);
+}
+
+static void
+check_minus(const char *call, int rc)
+{
+	check(call, rc != 0 ? errno : 0);
+}
+
+/* For what no rule concerns. */
+static void
+check_other(const char *what, bool good)
+{
+	if (good)
+		return;
+	printf("%s: %s\n", what, strerror(errno));
+	exit(4);
+}
+
+static void
+device_open(struct world *w, bool loaded)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *(*open)(struct ibv_device *) = ibv_open_device;
+
+	check_other("no device", list != NULL && list[0] != NULL);
+	if (loaded) {
+		void *library = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
+
+		check_other("dlopen", library != NULL);
+		*(void **)&open = dlsym(library, "ibv_open_device");
+	}
+	w->context = open(list[0]);
+	check_pointer("open_device", w->context);
+	ibv_free_device_list(list);
+}
+
+static struct ibv_qp *
+qp_make(struct world *w, enum ibv_qp_type type, struct ibv_srq *srq)
+{
+	struct ibv_qp *qp =
+		ibv_create_qp(w->pd, &(struct ibv_qp_init_attr){.qp_type = type,
+					     .send_cq = w->cq,
+					     .recv_cq = w->cq,
+					     .srq = srq,
+					     .cap = {DEPTH, srq != NULL ? 0 : DEPTH, 1,
+						     srq != NULL ? 0 : 1, 0}});
+
+	check_pointer("create_qp", qp);
+	return qp;
+}
+
+static void
+qp_init(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY};
+
+	check("modify_qp",
+		ibv_modify_qp(qp, &attr,
+			IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				(qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY
+							   : IBV_QP_ACCESS_FLAGS)));
+}
+
+static void
+qp_connect(struct world *w, struct ibv_qp *qp, uint32_t to)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = to,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = 1,
+		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = w->gid}}};
+
+	check("modify_qp",
+		ibv_modify_qp(qp, &attr,
+			IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				IBV_QP_MIN_RNR_TIMER));
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.max_rd_atomic = 1};
+	check("modify_qp", ibv_modify_qp(qp, &attr,
+				   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+					   IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+					   IBV_QP_MAX_QP_RD_ATOMIC));
+}
+
+static void
+objects_make(struct world *w)
+{
+	struct ibv_device_attr device;
+
+	check("query_device", ibv_query_device(w->context, &device));
+	check_minus("query_gid", ibv_query_gid(w->context, 1, 0, &w->gid));
+	w->pd = ibv_alloc_pd(w->context);
+	check_pointer("alloc_pd", w->pd);
+	w->mr = ibv_reg_mr(w->pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
+	check_pointer("reg_mr", w->mr);
+	w->channel = ibv_create_comp_channel(w->context);
+	check_pointer("create_comp_channel", w->channel);
+	w->cq = ibv_create_cq(w->context, 2 * DEPTH, NULL, w->channel, 0);
+	check_pointer("create_cq", w->cq);
+	check("resize_cq", ibv_resize_cq(w->cq, 4 * DEPTH));
+	check("req_notify_cq", ibv_req_notify_cq(w->cq, 0));
+}
+
+static struct ibv_sge
+sge_of(const struct world *w, unsigned slot)
+{
+	return (struct ibv_sge){
+		.addr = (uintptr_t)&memory[slot], .length = 8, .lkey = w->mr->lkey};
+}
+
+/* Polls until this many requests have completed with success. */
+static void
+complete(struct world *w, unsigned count)
+{
+	struct ibv_wc wc;
+
+	for (unsigned done = 0; done < count;) {
+		int n = ibv_poll_cq(w->cq, 1, &wc);
+
+		check("poll_cq", n < 0 ? -n : 0);
+		check_other("completion", n == 0 || wc.status == IBV_WC_SUCCESS);
+		done += (unsigned)n;
+	}
+}
+
+static void
+message_exchange(struct world *w)
+{
+	struct ibv_sge from = sge_of(w, 0), to = sge_of(w, 1);
+	struct ibv_recv_wr recv = {.sg_list = &to, .num_sge = 1}, *bad_recv;
+	struct ibv_send_wr send = {.sg_list = &from,
+				   .num_sge = 1,
+				   .opcode = IBV_WR_SEND,
+				   .send_flags = IBV_SEND_SIGNALED},
+			   *bad_send;
+
+	check("post_recv", ibv_post_recv(w->a, &recv, &bad_recv));
+	check("post_srq_recv", ibv_post_srq_recv(w->srq, &recv, &bad_recv));
+	check("post_send", ibv_post_send(w->a, &send, &bad_send));
+	complete(w, 2);
+}
+
+static void
+datagram_calls(struct world *w)
+{
+	struct ibv_qp *ud = qp_make(w, IBV_QPT_UD, NULL);
+	struct ibv_ah_attr attr = {
+		.is_global = 1, .port_num = 1, .grh = {.dgid = w->gid}};
+	union ibv_gid group = {.raw = {0xff, 0x0e, [10] = 0xff, 0xff, 239, 1, 1, 1}};
+
+	check_pointer("create_ah", ibv_create_ah(w->pd, &attr));
+	qp_init(ud);
+	check("attach_mcast", ibv_attach_mcast(ud, &group, 0));
+}
+
+/* Objects of the extended calls, which the same rules concern, and a post by them. */
+static void
+extended_calls(struct world *w)
+{
+	struct ibv_cq_ex *cq =
+		ibv_create_cq_ex(w->context, &(struct ibv_cq_init_attr_ex){.cqe = 1});
+	struct ibv_srq *srq;
+	struct ibv_qp *qp;
+	struct ibv_qp_ex *ex;
+
+	check_pointer("create_cq", cq);
+	srq = ibv_create_srq_ex(w->context,
+		&(struct ibv_srq_init_attr_ex){.attr = {.max_wr = 1, .max_sge = 1},
+			.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+			.srq_type = IBV_SRQT_BASIC,
+			.pd = w->pd});
+	check_pointer("create_srq", srq);
+	qp = ibv_create_qp_ex(w->context,
+		&(struct ibv_qp_init_attr_ex){.qp_type = IBV_QPT_UD,
+			.send_cq = w->cq,
+			.recv_cq = w->cq,
+			.cap = {DEPTH, DEPTH, 1, 1, 0},
+			.comp_mask =
+				IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+			.pd = w->pd,
+			.send_ops_flags = IBV_QP_EX_WITH_SEND});
+	check_pointer("create_qp", qp);
+	qp_init(qp);
+	check("modify_qp",
+		ibv_modify_qp(qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_RTR},
+			IBV_QP_STATE));
+	check("modify_qp",
+		ibv_modify_qp(qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_RTS},
+			IBV_QP_STATE | IBV_QP_SQ_PSN));
+	ex = ibv_qp_to_qp_ex(qp);
+	check_other("ibv_qp_to_qp_ex", ex != NULL);
+	ibv_wr_start(ex);
+	check("wr_complete", ibv_wr_complete(ex));
+}
+
+static void
+verbs_run(bool loaded)
+{
+	struct world w;
+	struct ibv_qp_attr attr;
+	struct ibv_qp_init_attr init;
+	struct ibv_srq_attr limit = {.max_wr = DEPTH, .max_sge = 1};
+
+	device_open(&w, loaded);
+	objects_make(&w);
+	w.srq = ibv_create_srq(w.pd, &(struct ibv_srq_init_attr){.attr = limit});
+	check_pointer("create_srq", w.srq);
+	check("query_srq", ibv_query_srq(w.srq, &limit));
+	limit.srq_limit = 0;
+	check("modify_srq", ibv_modify_srq(w.srq, &limit, IBV_SRQ_LIMIT));
+	check_pointer("alloc_mw", ibv_alloc_mw(w.pd, IBV_MW_TYPE_1));
+	w.a = qp_make(&w, IBV_QPT_RC, NULL);
+	w.b = qp_make(&w, IBV_QPT_RC, w.srq);
+	qp_init(w.a);
+	qp_init(w.b);
+	qp_connect(&w, w.a, w.b->qp_num);
+	qp_connect(&w, w.b, w.a->qp_num);
+	check("query_qp", ibv_query_qp(w.a, &attr, IBV_QP_STATE, &init));
+	message_exchange(&w);
+	datagram_calls(&w);
+	extended_calls(&w);
+}
+
+static void
+forked_run(void)
+{
+	int status;
+	pid_t child;
+
+	verbs_run(false);
+	fflush(stdout);
+	child = fork();
+	if (child == 0) {
+		verbs_run(false);
+		exit(0);
+	}
+	check_other("child", waitpid(child, &status, 0) == child && status == 0);
+}
+
+/* Posts a list, and again what was refused of it. */
+static void
+list_send(struct world *w, struct ibv_send_wr *list, unsigned length)
+{
+	struct ibv_send_wr *from = list, *bad = NULL;
+
+	while (from != NULL) {
+		int err = ibv_post_send(w->a, from, &bad);
+
+		if (err == 0)
+			break;
+		printf("refused %u: %s\n", (unsigned)(bad - list) + 1,
+			strerrorname_np(err));
+		check_other("bad_wr", bad >= from && bad < list + length);
+		from = bad;
+	}
+}
+
+static void
+posts_run(unsigned lists, unsigned length)
+{
+	struct world w;
+	struct ibv_send_wr send[LENGTH_MAX];
+	struct ibv_sge from[LENGTH_MAX], to[LENGTH_MAX];
+
+	check_other("length", length >= 1 && length <= LENGTH_MAX);
+	device_open(&w, false);
+	objects_make(&w);
+	w.a = qp_make(&w, IBV_QPT_RC, NULL);
+	w.b = qp_make(&w, IBV_QPT_RC, NULL);
+	qp_init(w.a);
+	qp_init(w.b);
+	qp_connect(&w, w.a, w.b->qp_num);
+	qp_connect(&w, w.b, w.a->qp_num);
+	for (unsigned n = 0; n < lists; n++) {
+		for (unsigned i = 0; i < length; i++) {
+			struct ibv_recv_wr *bad, recv = {.sg_list = &to[i], .num_sge = 1};
+
+			from[i] = sge_of(&w, i);
+			to[i] = sge_of(&w, DEPTH + i);
+			memory[i] = n * length + i + 1;
+			check("post_recv", ibv_post_recv(w.b, &recv, &bad));
+			send[i] = (struct ibv_send_wr){.sg_list = &from[i],
+				.num_sge = 1,
+				.opcode = IBV_WR_SEND,
+				.send_flags = IBV_SEND_SIGNALED,
+				.next = i + 1 < length ? &send[i + 1] : NULL};
+		}
+		list_send(&w, send, length);
+		complete(&w, 2 * length);
+		check_other("messages", memcmp(memory, memory + DEPTH, length * 8) == 0);
+	}
+}
+
+/* Waits for this event of a channel, and returns its ID. */
+static struct rdma_cm_id *
+event_wait(struct rdma_event_channel *channel, enum rdma_cm_event_type type)
+{
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
+
+	check_other("rdma_get_cm_event", rdma_get_cm_event(channel, &event) == 0);
+	if (event->event != type) {
+		printf("%s instead of %s\n", rdma_event_str(event->event),
+			rdma_event_str(type));
+		exit(4);
+	}
+	id = event->id;
+	rdma_ack_cm_event(event);
+	return id;
+}
+
+static void
+cm_qp_make(struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr attr = {
+		.qp_type = id->ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC,
+		.cap = {4, 4, 1, 1, 0}};
+
+	check_minus("rdma_create_qp", rdma_create_qp(id, NULL, &attr));
+}
+
+static struct rdma_cm_id *
+cm_id_make(struct rdma_event_channel *channel, enum rdma_port_space space)
+{
+	struct rdma_cm_id *id;
+
+	check_minus("rdma_create_id", rdma_create_id(channel, &id, NULL, space));
+	return id;
+}
+
+static void
+cm_resolve(struct rdma_event_channel *channel, struct rdma_cm_id *id,
+	struct sockaddr_in *address)
+{
+	check_minus("rdma_resolve_addr",
+		rdma_resolve_addr(id, NULL, (struct sockaddr *)address, 2000));
+	event_wait(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+}
+
+static void
+cm_run(const char *device_address)
+{
+	struct rdma_event_channel *servers = rdma_create_event_channel(), *clients;
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(PORT)};
+	struct sockaddr_in group = {.sin_family = AF_INET};
+	struct rdma_conn_param param = {.retry_count = 7, .rnr_retry_count = 7};
+	struct rdma_cm_id *listener, *server, *client, *member;
+
+	check_pointer("rdma_create_event_channel", servers);
+	clients = rdma_create_event_channel();
+	check_pointer("rdma_create_event_channel", clients);
+	listener = cm_id_make(servers, RDMA_PS_TCP);
+	check_minus(
+		"rdma_bind_addr", rdma_bind_addr(listener, (struct sockaddr *)&address));
+	check_minus("rdma_listen", rdma_listen(listener, 1));
+	client = cm_id_make(clients, RDMA_PS_TCP);
+	inet_pton(AF_INET, device_address, &address.sin_addr);
+	cm_resolve(clients, client, &address);
+	check_minus("rdma_resolve_route", rdma_resolve_route(client, 2000));
+	event_wait(clients, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	cm_qp_make(client);
+	check_minus("rdma_connect", rdma_connect(client, &param));
+	server = event_wait(servers, RDMA_CM_EVENT_CONNECT_REQUEST);
+	cm_qp_make(server);
+	check_minus("rdma_accept", rdma_accept(server, &param));
+	event_wait(clients, RDMA_CM_EVENT_ESTABLISHED);
+	event_wait(servers, RDMA_CM_EVENT_ESTABLISHED);
+	member = cm_id_make(clients, RDMA_PS_UDP);
+	cm_resolve(clients, member, &address);
+	cm_qp_make(member);
+	inet_pton(AF_INET, "239.1.1.1", &group.sin_addr);
+	check_minus("rdma_join_multicast",
+		rdma_join_multicast(member, (struct sockaddr *)&group, NULL));
+	event_wait(clients, RDMA_CM_EVENT_MULTICAST_JOIN);
+}
+
+int
+main(int argc, char **argv)
+{
+	if (argc == 4 && strcmp(argv[1], "posts") == 0)
+		posts_run((unsigned)atoi(argv[2]), (unsigned)atoi(argv[3]));
+	else if (argc == 2 && strcmp(argv[1], "verbs") == 0)
+		verbs_run(false);
+	else if (argc == 2 && strcmp(argv[1], "loaded") == 0)
+		verbs_run(true);
+	else if (argc == 2 && strcmp(argv[1], "forked") == 0)
+		forked_run();
+	else if (argc == 2 && strcmp(argv[1], "cm") == 0)
+		cm_run("192.0.2.1");
+	else
+		return 2;
+	return 0;
+}

@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""rocade-run --faults: each row of docs/faults.def under a program that knows nothing of it, programs of perftest and
+rdma-core, the journal, the seed, rules that never match, and scripts with errors."""
+
+import os
+import re
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+import process  # noqa: E402
+from daemon import CLIENTS, LIBRARY, ROCADED, RUN, Daemon, both, wait_for_port  # noqa: E402
+from process import Process  # noqa: E402
+from tap import case, run  # noqa: E402
+
+SOURCE = os.path.join(os.path.dirname(__file__), "../..")
+PROGRAM = os.path.join(CLIENTS, "test/e2e/fault_calls")
+FAULTS = os.path.join(CLIENTS, "app/faults/rocade-faults")
+ROW = re.compile(r'^FAULT\(\w+, (\w+), (\w+), "[^"]+", "[^"]+"\)$', re.M)
+JOURNAL_LINE = re.compile(r'^in "([^"]+)": call (\d+) of (\w+): (\w+) # line (\d+) of the script, process \d+$')
+
+
+def rows():
+    """Returns call and error of each row."""
+    with open(os.path.join(SOURCE, "docs/faults.def"), encoding="ascii") as file:
+        return ROW.findall(file.read())
+
+
+class Script:
+    """A script of faults, and the journal of the runs with it."""
+
+    def __init__(self, text):
+        self.folder = tempfile.TemporaryDirectory(prefix="rocade-faults-")
+        self.path = os.path.join(self.folder.name, "script")
+        self.journal = os.path.join(self.folder.name, "journal")
+        with open(self.path, "w", encoding="ascii") as file:
+            file.write(text)
+
+    def words(self, *program, options=()):
+        return [RUN, "--library", LIBRARY, "--faults", self.path, "--fault-journal", self.journal, *options,
+                *program]
+
+    def run(self, daemon, *program, options=()):
+        return process.run(self.words(*program, options=options), 60, env=daemon.env)
+
+    def applied(self):
+        """Returns program, number, call, error and line of each line of the journal."""
+        with open(self.journal, encoding="ascii") as file:
+            lines = file.read().splitlines()
+        return [JOURNAL_LINE.match(line).groups() for line in lines]
+
+
+def calls():
+    """Each row, seen by a program that is no part of Rocade: the call returns the error, and the program ends."""
+    with Daemon() as daemon:
+        for mode in ("verbs", "loaded", "cm"):
+            done = daemon.run(PROGRAM, mode)
+            case("%s: all calls succeed without faults" % mode, done.returncode == 0 and not done.stdout, done)
+        for call, error in rows():
+            script = Script("call 1 of %s: %s\n" % (call, error))
+            done = script.run(daemon, PROGRAM, "cm" if call.startswith("rdma_") else "verbs")
+            case("%s: %s" % (call, error), done.returncode == 3 and done.stdout == "%s: %s\n" % (call, error) and
+                 script.applied() == [("fault_calls", "1", call, error, "1")] and "never" not in done.stderr,
+                 (done, script.applied()))
+
+
+def other_ways():
+    """Functions that a program looks up itself, those of extended objects, and those that librdmacm calls."""
+    with Daemon() as daemon:
+        for text, mode, said in [
+                ("call 1 of open_device: EMFILE", "loaded", "open_device: EMFILE"),
+                ("call 2 of create_cq: ENOMEM", "verbs", "create_cq: ENOMEM"),
+                ("call 2 of create_srq: ENOMEM", "verbs", "create_srq: ENOMEM"),
+                ("call 4 of create_qp: ENOMEM", "verbs", "create_qp: ENOMEM"),
+                ("call 1 of create_qp: ENOMEM", "cm", "rdma_create_qp: ENOMEM"),
+                ("call 1 of rdma_create_id: ENODEV", "cm", "rdma_create_id: ENODEV")]:
+            script = Script(text)
+            done = script.run(daemon, PROGRAM, mode)
+            case("%s in %s" % (text, mode), done.returncode == 3 and done.stdout == said + "\n", done)
+        for text in ("call 5 of create_qp: ENOMEM", "call 3 of create_cq: ENOMEM", "call 3 of create_srq: ENOMEM"):
+            done = Script(text).run(daemon, PROGRAM, "verbs")
+            case("no call counts twice: %s" % text, done.returncode == 0 and "never matched" in done.stderr, done)
+
+
+def lists():
+    """Of a list the requests before the refused one are posted; posted again from there, each arrives once."""
+    with Daemon() as daemon:
+        script = Script("call 3 of post_send: ENOMEM\neach 7th post_send: EINVAL\n")
+        done = script.run(daemon, PROGRAM, "posts", "3", "8")
+        # The numbers of the requests that are posted again: 4 is the third of the first list.
+        case("bad_wr is the request that is refused", done.returncode == 0 and done.stdout.splitlines() == [
+            "refused 3: ENOMEM", "refused 6: EINVAL", "refused 4: EINVAL", "refused 2: EINVAL", "refused 8: EINVAL"], done)
+        case("the journal has the numbers of the requests", [one[1] for one in script.applied()] == [
+            "3", "7", "14", "21", "28"], script.applied())
+        done = Script("call 2 of post_recv: ENOMEM").run(daemon, PROGRAM, "posts", "1", "4")
+        case("post_recv is refused", done.stdout == "post_recv: ENOMEM\n", done)
+
+
+def seeds():
+    """The same seed gives the same sequence, another one another."""
+    with Daemon() as daemon:
+        seen = []
+        for seed in ("7", "7", "8"):
+            script = Script("10% of post_send: ENOMEM\n5% of post_send: EINVAL\n")
+            done = script.run(daemon, PROGRAM, "posts", "40", "8", options=["--seed", seed])
+            seen.append((done.returncode, done.stdout, script.applied()))
+        case("the same seed refuses the same calls", seen[0] == seen[1] and len(seen[0][2]) > 5, seen)
+        case("another seed refuses others", seen[0][2] != seen[2][2], seen)
+        script = Script("".join('in "fault_calls": call %s of %s: %s\n' % (number, call, error)
+                                for _, number, call, error, _ in seen[0][2]))
+        done = script.run(daemon, PROGRAM, "posts", "40", "8", options=["--seed", "99"])
+        case("the journal of a run is a script for it", (done.returncode, done.stdout) == seen[0][:2], (done, seen[0]))
+
+
+def names():
+    """A rule for a program concerns its processes only, and each process counts for itself."""
+    with Daemon() as daemon:
+        script = Script('in "other": call 1 of alloc_pd: ENOMEM\n')
+        done = script.run(daemon, PROGRAM, "verbs")
+        case("a rule for another program", done.returncode == 0 and "rocade: faults" not in done.stderr, done)
+        script = Script('in "fault_calls": call 1 of alloc_pd: ENOMEM\n')
+        done = script.run(daemon, "sh", "-c", "%s verbs; %s verbs; exit 0" % (PROGRAM, PROGRAM))
+        case("a rule for each process of a program", done.stdout == "alloc_pd: ENOMEM\n" * 2, done)
+        done = Script("call 2 of alloc_pd: ENOMEM").run(daemon, PROGRAM, "forked")
+        case("a child of fork() counts for itself", done.returncode == 0 and not done.stdout, done)
+        done = Script("call 1 of alloc_pd: ENOMEM").run(daemon, "sh", "-c", "rm \"$ROCADE_FAULTS\"; exec %s verbs" % PROGRAM)
+        case("a program whose script is gone does not run", done.returncode == 1 and not done.stdout and
+             "rocade: faults: cannot read " in done.stderr, done)
+        done = Script("call 9 of alloc_pd: ENOMEM").run(daemon, PROGRAM, "verbs")
+        case("a rule that never matched is reported", done.returncode == 0 and re.search(
+            r"^rocade: faults: \S+/script, line 1: the rule never matched; fault_calls counted 1 calls of alloc_pd$",
+            done.stderr, re.M), done)
+        done = Script("call 9 of alloc_pd: ENOMEM").run(daemon, PROGRAM, "verbs", options=["--no-advice"])
+        case("--no-advice turns the report off", "never matched" not in done.stderr, done)
+        done = Script("call 9 of alloc_pd: ENOMEM\n" * 12).run(daemon, PROGRAM, "verbs")
+        case("ten of many rules are reported", done.stderr.count("the rule never matched") == 10 and
+             ": 2 more rules never matched" in done.stderr, done)
+        done = Script("call 9 of alloc_pd: ENOMEM").run(daemon, "true")
+        case("a program without a device reports nothing", "never" not in done.stderr, done)
+
+
+# Programs of perftest and rdma-core that need no peer until the call.
+ALONE = [
+    ("open_device: ENOMEM", ["ibv_rc_pingpong"], "Couldn't get context"),
+    ("alloc_pd: ENOMEM", ["ibv_rc_pingpong"], "Couldn't allocate PD"),
+    ("reg_mr: ENOMEM", ["ibv_rc_pingpong"], "Couldn't register MR"),
+    ("create_comp_channel: EMFILE", ["ibv_rc_pingpong", "-e"], "Couldn't create completion channel"),
+    ("create_cq: ENOMEM", ["ibv_rc_pingpong"], "Couldn't create CQ"),
+    ("create_qp: ENOMEM", ["ibv_rc_pingpong"], "Couldn't create QP"),
+    ("modify_qp: EINVAL", ["ibv_rc_pingpong"], "Failed to modify QP to INIT"),
+    ("post_recv: ENOMEM", ["ibv_rc_pingpong"], r"Couldn't post receive \(0\)"),
+    ("req_notify_cq: ENOMEM", ["ibv_rc_pingpong", "-e"], "Couldn't request CQ notification"),
+    ("create_srq: ENOMEM", ["ibv_srq_pingpong"], "Couldn't create SRQ"),
+    ("post_srq_recv: ENOMEM", ["ibv_srq_pingpong"], r"Couldn't post receive \(0\)"),
+    ("rdma_create_event_channel: ENOMEM", ["rping", "-s"], "event.channel: Cannot allocate memory"),
+    ("rdma_create_id: ENODEV", ["rping", "-s"], "rdma_create_id: No such device"),
+    ("rdma_bind_addr: EADDRINUSE", ["rping", "-s"], "rdma_bind_addr: Address already in use"),
+    ("rdma_listen: EADDRINUSE", ["rping", "-s"], "rdma_listen: Address already in use"),
+    ("rdma_resolve_addr: ENODEV", ["rping", "-c", "-a", "192.0.2.1"], "rdma_resolve_addr: No such device"),
+    ("rdma_resolve_route: ENOMEM", ["rping", "-c", "-a", "192.0.2.1"], "rdma_resolve_route: Cannot allocate memory"),
+]
+
+
+def programs():
+    with Daemon() as daemon:
+        for text, words, said in ALONE:
+            script = Script("call 1 of " + text)
+            done = script.run(daemon, *words)
+            out = done.stdout + done.stderr
+            case("%s sees %s" % (" ".join(words), text), re.search(said, out) and len(script.applied()) == 1 and
+                 script.applied()[0][0] == words[0], (done, script.applied()))
+        for text, words, said in [
+                ("call 20 of post_send: ENOMEM", ["ibv_rc_pingpong", "-g", "0"], "Couldn't post send"),
+                ("call 1000 of poll_cq: EIO", ["ibv_rc_pingpong", "-g", "0", "-n", "5000"], r"poll CQ failed -\d+"),
+                ("call 1 of create_ah: ENOMEM", ["ibv_ud_pingpong", "-g", "0"], "Failed to create AH"),
+                ("call 1 of reg_mr: ENOMEM", ["ib_send_bw", "-F", "-x", "0"], "MR|memory"),
+                ("call 1 of create_qp: ENOMEM", ["ib_send_bw", "-F", "-x", "0"], "create QP")]:
+            script = Script(text)
+            server = Process(script.words(*words), env=daemon.env)
+            wait_for_port(18515, server, 10)
+            # The client has no script. Its peer has ended then.
+            client = daemon.start(*words, "127.0.0.1")
+            status = server.wait()
+            client.kill()
+            case("%s sees %s" % (words[0], text), status != 0 and re.search(said, server.output()) and
+                 script.applied(), server.output())
+        script = Script("call 100 of post_send: ENOMEM")
+        server = daemon.start("ib_write_bw", "-F", "-x", "0")
+        wait_for_port(18515, server, 10)
+        client = Process(script.words("ib_write_bw", "-F", "-x", "0", "127.0.0.1"), env=daemon.env)
+        status = client.wait()
+        server.kill()
+        case("ib_write_bw sees a refused ibv_post_send()", status != 0 and script.applied() == [
+            ("ib_write_bw", "100", "post_send", "ENOMEM", "1")], client.output())
+        words = ["ibv_rc_pingpong", "-g", "0", "-n", "100"]
+        script = Script("call 1000000 of post_send: ENOMEM")
+        server = Process(script.words(*words), env=daemon.env)
+        wait_for_port(18515, server, 10)
+        served, status, text = both(server, daemon.start(*words, "127.0.0.1"), 30)
+        case("a rule that does not match disturbs nothing", (served, status) == (0, 0), text)
+
+
+def errors():
+    """A script with an error: nothing is started, and the line, the column and what is valid are named."""
+    with Daemon() as daemon:
+        for text, said in [
+                ("\n link down\n", "script, line 2, column 2: 'link' is not known; valid: in "),
+                ("call 1 of post_sned: ENOMEM", "line 1, column 11: 'post_sned' is not known; valid: alloc_mw, "),
+                ("call 1 of poll_cq: ENOMEM", "line 1, column 20: 'ENOMEM' is not known; valid: EIO"),
+                ("call 1 of reg_mr: ENOMEM\n" * 10001, "line 10001, column 1: a rule too many; valid: at most ")]:
+            script = Script(text)
+            done = script.run(daemon, "touch", os.path.join(script.folder.name, "started"))
+            case("refused: %s" % said, done.returncode == 2 and said in done.stderr and
+                 os.listdir(script.folder.name) == ["script"], done)
+            done = process.run([FAULTS, "check", script.path])
+            case("rocade-faults check: %s" % said, done.returncode == 1 and said in done.stderr and not done.stdout,
+                 done)
+        for options, said in [(["--seed", "1"], "--seed requires --faults"),
+                              (["--fault-journal", "x"], "--fault-journal requires --faults"),
+                              (["--faults", "/nonexistent"], "cannot read /nonexistent: No such file")]:
+            done = daemon.run(*options, "true")
+            case("refused: %s" % " ".join(options), done.returncode == 2 and said in done.stderr, done)
+        script = Script("")
+        done = script.run(daemon, "true", options=["--fault-journal", script.folder.name])
+        case("a journal that cannot be written", done.returncode == 1 and "cannot write the journal" in done.stderr,
+             done)
+    script = Script("each 2nd poll_cq: EIO # x\n")
+    done = process.run([FAULTS, "check", script.path])
+    case("a script is explained", done.returncode == 0 and done.stdout == "line 1: in each process, each 2nd call of "
+         "ibv_poll_cq() is refused with EIO, as ibv_poll_cq(3), RETURN VALUE allows.\n1 rule in all.\n", done)
+    for words in ([], ["chekc"], ["check"], ["check", "a", "b"]):
+        done = process.run([FAULTS, *words])
+        case("rocade-faults %s" % " ".join(words), done.returncode == 2 and "expected" in done.stderr, done)
+
+
+def local():
+    """With a daemon of its own, and in a program that changes its directory."""
+    script = Script("call 2 of alloc_pd: ENOMEM\ncall 1 of query_gid: EIO\n")
+    done = process.run([RUN, "--start-local", "--library", LIBRARY, "--daemon", os.path.abspath(ROCADED), "--faults",
+                        "script", "--fault-journal", "journal", "sh", "-c", "cd /; %s verbs" % os.path.abspath(PROGRAM)],
+                       cwd=script.folder.name)
+    case("--start-local", done.returncode == 3 and done.stdout == "query_gid: EIO\n", done)
+    case("the journal is where it was named", [one[2] for one in script.applied()] == ["query_gid"], script.applied())
+
+
+if __name__ == "__main__":
+    sys.exit(run(calls, other_ways, lists, seeds, names, programs, errors, local))
