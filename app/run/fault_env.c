@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* --faults: a library in front of librocade-verbs.so, in the same folder, and the script for it. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <rocade/faults.h>
@@ -25,27 +25,51 @@ library_path(const struct conf *s, char *out, size_t size)
 	snprintf(out, size, "%.*s" LIBRARY, folder, s->library);
 }
 
-/* Runs add lines, so an old journal is emptied here. */
-static bool
-journal_begin(const char *path)
+static const char *
+seed_of(const struct conf *s)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	return s->seed != NULL ? s->seed : "1";
+}
 
-	if (fd < 0)
-		return false;
-	close(fd);
-	return true;
+/* Runs add lines, so an old journal is emptied here. */
+static int
+journal_begin(const struct conf *s)
+{
+	struct stat script, journal;
+	int err;
+
+	if (s->fault_journal == NULL)
+		return 0;
+	if (stat(s->faults, &script) == 0 && stat(s->fault_journal, &journal) == 0 &&
+		script.st_dev == journal.st_dev && script.st_ino == journal.st_ino) {
+		fprintf(stderr,
+			PROGRAM
+			": --fault-journal %s: expected another file than that of "
+			"--faults\n",
+			s->fault_journal);
+		return EXIT_USAGE;
+	}
+	err = rocade_faults_journal_begin(
+		s->fault_journal, ROCADE_VERSION, s->program, seed_of(s));
+	if (err == 0)
+		return 0;
+	fprintf(stderr, PROGRAM ": cannot write the journal %s: %s\n", s->fault_journal,
+		strerror(err));
+	return EXIT_RUN;
 }
 
 int
 faults_check(const struct conf *s)
 {
 	char why[ROCADE_FAULTS_WHY], library[4096];
-	int err;
+	int err, rc;
 
 	if (s->faults == NULL)
 		return 0;
 	err = rocade_faults_read(s->faults, NULL, why);
+	if (err == 0)
+		err = rocade_faults_journal_check(
+			s->faults, ROCADE_VERSION, s->program, why);
 	if (err != 0) {
 		fprintf(stderr, PROGRAM ": %s (see rocade-faults(1))\n", why);
 		return EXIT_USAGE;
@@ -58,14 +82,11 @@ faults_check(const struct conf *s)
 			library, strerror(errno));
 		return EXIT_RUN;
 	}
-	if (s->fault_journal != NULL && !journal_begin(s->fault_journal)) {
-		fprintf(stderr, PROGRAM ": cannot write the journal %s: %s\n",
-			s->fault_journal, strerror(errno));
-		return EXIT_RUN;
-	}
-	fprintf(stderr, PROGRAM ": calls are refused as %s says, seed %s\n", s->faults,
-		s->seed != NULL ? s->seed : "1");
-	return 0;
+	rc = journal_begin(s);
+	if (rc == 0)
+		fprintf(stderr, PROGRAM ": calls are refused as %s says, seed %s\n",
+			s->faults, seed_of(s));
+	return rc;
 }
 
 void
@@ -78,7 +99,7 @@ faults_env_set(const struct conf *s, const char *separators)
 	library_path(s, library, sizeof(library));
 	env_prepend("LD_PRELOAD", library, separators);
 	setenv("ROCADE_FAULTS", s->faults, 1);
-	setenv("ROCADE_FAULTS_SEED", s->seed != NULL ? s->seed : "1", 1);
+	setenv("ROCADE_FAULTS_SEED", seed_of(s), 1);
 	if (s->fault_journal != NULL)
 		setenv("ROCADE_FAULT_JOURNAL", s->fault_journal, 1);
 	else

@@ -17,9 +17,8 @@ why_errno(char why[FAULT_WHY_MAX], const char *path, int err)
 	return err;
 }
 
-/* Returns the whole text, or NULL with errno. */
-static char *
-text_read(const char *path, size_t *len)
+char *
+fault_text_read(const char *path, size_t *len)
 {
 	FILE *file = fopen(path, "re");
 	char *text = NULL, *more;
@@ -27,7 +26,7 @@ text_read(const char *path, size_t *len)
 	int err = file == NULL ? errno : 0;
 
 	for (*len = 0; err == 0 && got != 0; *len += got) {
-		more = *len <= FAULT_TEXT_MAX ? realloc(text, *len + STEP) : NULL;
+		more = *len <= FAULT_TEXT_MAX ? realloc(text, *len + STEP + 1) : NULL;
 		if (more == NULL) {
 			err = *len > FAULT_TEXT_MAX ? EFBIG : ENOMEM;
 			break;
@@ -40,8 +39,10 @@ text_read(const char *path, size_t *len)
 	}
 	if (file != NULL)
 		fclose(file);
-	if (err == 0)
+	if (err == 0) {
+		text[*len] = '\0';
 		return text;
+	}
 	free(text);
 	errno = err;
 	return NULL;
@@ -52,7 +53,7 @@ fault_script_read(struct fault_script *s, const char *path, char why[FAULT_WHY_M
 {
 	char inside[FAULT_WHY_MAX];
 	size_t len;
-	char *text = text_read(path, &len);
+	char *text = fault_text_read(path, &len);
 	int err;
 
 	*s = (struct fault_script){.rules = NULL};

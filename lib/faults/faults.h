@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Faults on demand: a script has rules, and each rule says which calls are refused, and with which error
- * (rocade-faults(1)). Nothing here does I/O or reads a clock, except fault_script_read(). */
+ * (rocade-faults(1)). Nothing here does I/O or reads a clock, except fault_script_read() and
+ * what is of journals. */
 #ifndef ROCADE_FAULTS_FAULTS_H
 #define ROCADE_FAULTS_FAULTS_H
 
@@ -50,6 +51,9 @@ void fault_script_free(struct fault_script *s);
 
 /* The same from a file, whose path begins the sentence in why. */
 int fault_script_read(struct fault_script *s, const char *path, char why[FAULT_WHY_MAX]);
+
+/* Returns the whole text of a file, with a NUL behind it, or NULL with errno. */
+char *fault_text_read(const char *path, size_t *len);
 
 /* The rules of a process, by call, and its counts. */
 struct fault_plan {

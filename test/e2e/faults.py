@@ -47,7 +47,7 @@ class Script:
     def applied(self):
         """Returns program, number, call, error and line of each line of the journal."""
         with open(self.journal, encoding="ascii") as file:
-            lines = file.read().splitlines()
+            lines = file.read().splitlines()[1:]
         return [JOURNAL_LINE.match(line).groups() for line in lines]
 
 
@@ -111,6 +111,36 @@ def seeds():
                                 for _, number, call, error, _ in seen[0][2]))
         done = script.run(daemon, PROGRAM, "posts", "40", "8", options=["--seed", "99"])
         case("the journal of a run is a script for it", (done.returncode, done.stdout) == seen[0][:2], (done, seen[0]))
+
+
+def replays():
+    """A journal is replayed by the version and the program that it is of, and where it can be."""
+    with Daemon() as daemon:
+        script = Script("20% of post_send: ENOMEM\n")
+        first = script.run(daemon, PROGRAM, "posts", "40", "8", options=["--seed", "3"])
+        with open(script.journal, encoding="ascii") as file:
+            journal = file.read()
+        case("a journal names version, program and seed", re.match(
+            r'# rocade-faults journal 1: rocade [\d.]+, program "fault_calls", seed 3\n', journal), journal)
+        words = [FAULTS, "replay", script.journal, "--", "--library", LIBRARY]
+        for _ in range(3):
+            again = Script("")
+            done = process.run([*words, "--fault-journal", again.journal, PROGRAM, "posts", "40", "8"], env=daemon.env)
+            case("a replay refuses the same calls", done.returncode == 0 and done.stdout == first.stdout and
+                 [one[:4] for one in again.applied()] == [one[:4] for one in script.applied()], done)
+        done = process.run([*words, "true"], env=daemon.env)
+        case("of another program it is refused", done.returncode == 2 and re.search(
+            'is a journal of rocade .*"fault_calls", seed 3, and this is rocade .*, program "true"', done.stderr), done)
+        done = process.run([*words, "--fault-journal", script.journal, PROGRAM, "verbs"], env=daemon.env)
+        case("a journal is not written over itself", done.returncode == 2 and
+             "expected another file than that of --faults" in done.stderr, done)
+        for change, status, said in [(("journal 1: rocade ", "journal 1: rocade 9"), 2, "is a journal of rocade 9"),
+                                     (("process ", "process 1"), 2, 'have one name, "fault_calls"'),
+                                     (("#", "# a script that was"), 0, "")]:
+            with open(script.journal, "w", encoding="ascii") as file:
+                file.write(journal.replace(*change, 1))
+            done = process.run([*words, PROGRAM, "posts", "40", "8"], env=daemon.env)
+            case("a journal with '%s'" % change[1], done.returncode == status and said in done.stderr, done)
 
 
 def names():
@@ -229,7 +259,8 @@ def errors():
     done = process.run([FAULTS, "check", script.path])
     case("a script is explained", done.returncode == 0 and done.stdout == "line 1: in each process, each 2nd call of "
          "ibv_poll_cq() is refused with EIO, as ibv_poll_cq(3), RETURN VALUE allows.\n1 rule in all.\n", done)
-    for words in ([], ["chekc"], ["check"], ["check", "a", "b"]):
+    for words in ([], ["chekc"], ["check"], ["check", "a", "b"], ["replay", "a"], ["replay", "a", "--"],
+                  ["replay", "a", "true"]):
         done = process.run([FAULTS, *words])
         case("rocade-faults %s" % " ".join(words), done.returncode == 2 and "expected" in done.stderr, done)
 
@@ -245,4 +276,4 @@ def local():
 
 
 if __name__ == "__main__":
-    sys.exit(run(calls, other_ways, lists, seeds, names, programs, errors, local))
+    sys.exit(run(calls, other_ways, lists, seeds, replays, names, programs, errors, local))
