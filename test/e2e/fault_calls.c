@@ -3,13 +3,13 @@
  * Calls each function that a script of faults can refuse. For faults.py.
  *
  *   fault_calls verbs|loaded|forked|cm
- *   fault_calls posts LISTS LENGTH
+ *   fault_calls posts|batches LISTS LENGTH
  *
  * verbs, cm: ends with 0, or at the first call that fails: it prints "CALL: ERROR" then, and ends with 3. loaded: as
  * verbs, but looks up ibv_open_device() in libibverbs, which it opens itself. forked: as verbs, and once more in a
  * child. posts: sends lists between two QPs,
  * posts again from the request that is refused, prints "refused N" for it (from 1, of its list), and verifies that
- * each message arrives once.
+ * each message arrives once. batches: the same by ibv_wr_start() and ibv_wr_complete().
  */
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -38,6 +38,7 @@ struct world {
 	struct ibv_cq *cq;
 	struct ibv_srq *srq;
 	struct ibv_qp *a, *b;
+	uint64_t sent; /* number of the last request that has completed */
 };
 
 static uint64_t memory[2 * DEPTH];
@@ -102,6 +103,23 @@ qp_make(struct world *w, enum ibv_qp_type type, struct ibv_srq *srq)
 					     .srq = srq,
 					     .cap = {DEPTH, srq != NULL ? 0 : DEPTH, 1,
 						     srq != NULL ? 0 : 1, 0}});
+
+	check_pointer("create_qp", qp);
+	return qp;
+}
+
+static struct ibv_qp *
+qp_make_ex(struct world *w, enum ibv_qp_type type)
+{
+	struct ibv_qp *qp = ibv_create_qp_ex(w->context,
+		&(struct ibv_qp_init_attr_ex){.qp_type = type,
+			.send_cq = w->cq,
+			.recv_cq = w->cq,
+			.cap = {DEPTH, DEPTH, 1, 1, 0},
+			.comp_mask =
+				IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+			.pd = w->pd,
+			.send_ops_flags = IBV_QP_EX_WITH_SEND});
 
 	check_pointer("create_qp", qp);
 	return qp;
@@ -182,6 +200,9 @@ complete(struct world *w, unsigned count)
 
 		check("poll_cq", n < 0 ? -n : 0);
 		check_other("completion", n == 0 || wc.status == IBV_WC_SUCCESS);
+		/* Requests that have numbers are sent once each, and in order. */
+		if (n != 0 && wc.opcode == IBV_WC_SEND && wc.wr_id != 0)
+			check_other("order", wc.wr_id == ++w->sent);
 		done += (unsigned)n;
 	}
 }
@@ -233,16 +254,7 @@ extended_calls(struct world *w)
 			.srq_type = IBV_SRQT_BASIC,
 			.pd = w->pd});
 	check_pointer("create_srq", srq);
-	qp = ibv_create_qp_ex(w->context,
-		&(struct ibv_qp_init_attr_ex){.qp_type = IBV_QPT_UD,
-			.send_cq = w->cq,
-			.recv_cq = w->cq,
-			.cap = {DEPTH, DEPTH, 1, 1, 0},
-			.comp_mask =
-				IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-			.pd = w->pd,
-			.send_ops_flags = IBV_QP_EX_WITH_SEND});
-	check_pointer("create_qp", qp);
+	qp = qp_make_ex(w, IBV_QPT_UD);
 	qp_init(qp);
 	check("modify_qp",
 		ibv_modify_qp(qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_RTR},
@@ -318,17 +330,38 @@ list_send(struct world *w, struct ibv_send_wr *list, unsigned length)
 	}
 }
 
+/* Posts a list as a batch until that is not refused. */
 static void
-posts_run(unsigned lists, unsigned length)
+batch_send(struct ibv_qp *qp, const struct ibv_send_wr *list)
 {
-	struct world w;
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(qp);
+	int err;
+
+	do {
+		ibv_wr_start(ex);
+		for (const struct ibv_send_wr *wr = list; wr != NULL; wr = wr->next) {
+			ex->wr_id = wr->wr_id;
+			ex->wr_flags = IBV_SEND_SIGNALED;
+			ibv_wr_send(ex);
+			ibv_wr_set_sge_list(ex, 1, wr->sg_list);
+		}
+		err = ibv_wr_complete(ex);
+		if (err != 0)
+			printf("refused a batch: %s\n", strerrorname_np(err));
+	} while (err != 0);
+}
+
+static void
+posts_run(unsigned lists, unsigned length, bool batches)
+{
+	struct world w = {.sent = 0};
 	struct ibv_send_wr send[LENGTH_MAX];
 	struct ibv_sge from[LENGTH_MAX], to[LENGTH_MAX];
 
 	check_other("length", length >= 1 && length <= LENGTH_MAX);
 	device_open(&w, false);
 	objects_make(&w);
-	w.a = qp_make(&w, IBV_QPT_RC, NULL);
+	w.a = qp_make_ex(&w, IBV_QPT_RC);
 	w.b = qp_make(&w, IBV_QPT_RC, NULL);
 	qp_init(w.a);
 	qp_init(w.b);
@@ -342,13 +375,17 @@ posts_run(unsigned lists, unsigned length)
 			to[i] = sge_of(&w, DEPTH + i);
 			memory[i] = n * length + i + 1;
 			check("post_recv", ibv_post_recv(w.b, &recv, &bad));
-			send[i] = (struct ibv_send_wr){.sg_list = &from[i],
+			send[i] = (struct ibv_send_wr){.wr_id = memory[i],
+				.sg_list = &from[i],
 				.num_sge = 1,
 				.opcode = IBV_WR_SEND,
 				.send_flags = IBV_SEND_SIGNALED,
 				.next = i + 1 < length ? &send[i + 1] : NULL};
 		}
-		list_send(&w, send, length);
+		if (batches)
+			batch_send(w.a, send);
+		else
+			list_send(&w, send, length);
 		complete(&w, 2 * length);
 		check_other("messages", memcmp(memory, memory + DEPTH, length * 8) == 0);
 	}
@@ -440,8 +477,10 @@ cm_run(const char *device_address)
 int
 main(int argc, char **argv)
 {
-	if (argc == 4 && strcmp(argv[1], "posts") == 0)
-		posts_run((unsigned)atoi(argv[2]), (unsigned)atoi(argv[3]));
+	bool batches = argc == 4 && strcmp(argv[1], "batches") == 0;
+
+	if (batches || (argc == 4 && strcmp(argv[1], "posts") == 0))
+		posts_run((unsigned)atoi(argv[2]), (unsigned)atoi(argv[3]), batches);
 	else if (argc == 2 && strcmp(argv[1], "verbs") == 0)
 		verbs_run(false);
 	else if (argc == 2 && strcmp(argv[1], "loaded") == 0)

@@ -93,6 +93,10 @@ def lists():
             "refused 3: ENOMEM", "refused 6: EINVAL", "refused 4: EINVAL", "refused 2: EINVAL", "refused 8: EINVAL"], done)
         case("the journal has the numbers of the requests", [one[1] for one in script.applied()] == [
             "3", "7", "14", "21", "28"], script.applied())
+        script = Script("each 3rd wr_complete: ENOMEM")
+        done = script.run(daemon, PROGRAM, "batches", "4", "8")
+        case("of a refused batch nothing is posted, and the QP goes on", done.returncode == 0 and
+             done.stdout == "refused a batch: ENOMEM\n" and [one[1] for one in script.applied()] == ["3"], done)
         done = Script("call 2 of post_recv: ENOMEM").run(daemon, PROGRAM, "posts", "1", "4")
         case("post_recv is refused", done.stdout == "post_recv: ENOMEM\n", done)
 
