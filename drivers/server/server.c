@@ -344,7 +344,7 @@ rocade_daemon_run(struct rocade_daemon *d)
 			last = now;
 			control_packets_moved(d, now);
 		} else if ((sleep_for = idle_sleep_ns(d, now - last, now)) == 0) {
-			idle_leave(&d->cores[0], now);
+			idle_leave(&d->cores[0]);
 		} else if (!sw_sleep(d->sw)) {
 			idle_yield(&d->cores[0]);
 		} else {
@@ -364,6 +364,7 @@ rocade_daemon_run(struct rocade_daemon *d)
 			passes = 0;
 			listened = now;
 			events_serve(d, 0);
+			core_taken_unknown(&d->cores[0]);
 		}
 	}
 	return 0;

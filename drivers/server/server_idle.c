@@ -32,12 +32,12 @@ idle_open(struct core_taken *core)
 }
 
 void
-idle_leave(struct core_taken *core, uint64_t now)
+idle_leave(struct core_taken *core)
 {
 	uint64_t ns = core_taken_ns(core);
 
 	if (likely(ns == 0)) {
-		core_taken_yields(core, now);
+		core_taken_yields(core, clock_now());
 		sched_yield();
 	} else {
 		idle_nanosleep(ns);

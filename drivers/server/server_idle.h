@@ -17,9 +17,9 @@ void idle_open(struct core_taken *core);
 uint64_t idle_sleep_most(
 	const struct core_taken *core, uint64_t max_ns, uint64_t idle_ns);
 
-/* Leaves the core, in the pass that began at now, where the thread may not sleep in its set of events:
- * yields it, or sleeps if it is taken. */
-void idle_leave(struct core_taken *core, uint64_t now);
+/* Leaves the core where the thread may not sleep in its set of events: yields it, or sleeps if it is
+ * taken. */
+void idle_leave(struct core_taken *core);
 
 /* Returns how often the threads have slept because their cores were taken. For any thread. */
 uint64_t idle_slept(const struct core_taken cores[SW_THREADS_MAX]);

@@ -100,7 +100,7 @@ queue_idle(struct rocade_daemon *d, struct sw_thread *t, uint64_t last, uint64_t
 	uint64_t ns = idle_sleep_most(core, max_ns, now - last);
 
 	if (ns == 0) {
-		idle_leave(core, now);
+		idle_leave(core);
 	} else if (sw_thread_sleep(t)) {
 		(void)fd_sets_wait(&d->sets[t->index], ns);
 		sw_thread_awake(t);

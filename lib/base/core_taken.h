@@ -6,7 +6,8 @@
  * microseconds. One that never offers it, as a program that polls memory, keeps it for a time slice, some
  * milliseconds, and packets that arrive meanwhile wait. A thread that sleeps is given a taken core
  * back as soon as its sleep ends, if it has used less than its share. So the thread sleeps where yields
- * take much longer than sleeps. Falling asleep and waking then take a fourth of its time.
+ * take much longer than sleeps. The shortest sleep is nearly all falling asleep and waking. A sleep of three
+ * times that leaves three fourths of the core to the other.
  *
  * Times in nanoseconds. The caller passes the time; one thread uses the object.
  */
@@ -44,9 +45,10 @@ struct core_taken {
 static inline void
 core_taken_init(struct core_taken *c, uint64_t shortest_ns)
 {
-	*c = (struct core_taken){.shortest_ns = shortest_ns,
-		.sleeps = CORE_TAKEN_SLEEPS_MIN,
-		.slept = c->slept};
+	c->shortest_ns = shortest_ns;
+	c->yielded_ns = 0;
+	c->row = c->left = 0;
+	c->sleeps = CORE_TAKEN_SLEEPS_MIN;
 }
 
 /* A yield has taken this long. */
@@ -81,11 +83,18 @@ core_taken_ns(const struct core_taken *c)
 	return likely(c->left == 0) ? 0 : CORE_TAKEN_SLEEP * c->shortest_ns;
 }
 
-/* The thread is about to yield, in the pass that began at now. */
+/* The thread is about to yield. */
 static inline void
 core_taken_yields(struct core_taken *c, uint64_t now)
 {
 	c->yielded_ns = c->shortest_ns != 0 ? now : 0;
+}
+
+/* The thread has done something else since its yield: how long the yield took is not known. */
+static inline void
+core_taken_unknown(struct core_taken *c)
+{
+	c->yielded_ns = 0;
 }
 
 /* The thread has slept, for whatever reason. */

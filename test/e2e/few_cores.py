@@ -68,6 +68,7 @@ def switches(pid):
 def kept_core():
     for off in ("", "core-taken"):
         busy = Process([*one_core(), "sh", "-c", "while :; do :; done"])
+        before = os.environ.get("ROCADE_OFF")
         os.environ["ROCADE_OFF"] = off
         try:
             with Daemon("--address", "192.0.2.1/24", eal=eal(0, "net_null0,no-rx=1", memory_mb=64)) as daemon:
@@ -76,11 +77,13 @@ def kept_core():
                 if not off:
                     case("a daemon sleeps where a program keeps its core", until(lambda: slept() > ENOUGH), slept())
                     continue
-                before = switches(daemon.process.pid)
+                first = switches(daemon.process.pid)
                 case("ROCADE_OFF=core-taken: it yields the core", until(
-                    lambda: switches(daemon.process.pid) > before + 50) and slept() == 0, slept())
+                    lambda: switches(daemon.process.pid) > first + 50) and slept() == 0, slept())
         finally:
             del os.environ["ROCADE_OFF"]
+            if before is not None:
+                os.environ["ROCADE_OFF"] = before
             busy.kill()
 
 

@@ -226,6 +226,33 @@ TEST(connections_without_a_key_stay_apart)
 	fixture_close(&b);
 }
 
+/* A process has two connections. One has ended when it disconnects by the other. */
+TEST(ended_connection_is_not_of_its_process)
+{
+	struct server_fixture b;
+	int fds[2], channel;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.size = 0});
+	fixture_process(1);
+	for (unsigned i = 0; i < 2; i++) {
+		fds[i] = client_connect(&b);
+		(void)channel_open(&b, fds[i], &channel);
+		close(channel);
+	}
+	for (unsigned left = 2; left-- > 0;) {
+		unsigned found = 0;
+		const struct conn *conn;
+
+		close(fds[left]);
+		daemon_handle_all(&b);
+		for (unsigned i = 0; i < KEY_BUCKETS; i++)
+			LIST_FOREACH(conn, &b.d->by_key[i], key_link)
+		found++;
+		assert_int_equal(found, left);
+	}
+	fixture_close(&b);
+}
+
 TEST(malformed_command_disconnects)
 {
 	static const uint8_t longest[UCM_MAX];
