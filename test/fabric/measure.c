@@ -148,9 +148,20 @@ flow_part(struct measure *m, unsigned i)
 	       (double)m->fabric->conf.link_ps_per_byte / (double)(clock_ps - m->begun);
 }
 
-static void
-rates_end(struct measure *m, double *value)
+static double
+least_of(const double *values, unsigned n)
 {
+	double least = INFINITY;
+
+	for (unsigned i = 0; i < n; i++)
+		least = fmin(least, values[i]);
+	return least;
+}
+
+static void
+rates_end(struct measure *m, struct result *r)
+{
+	double *value = r->value;
 	unsigned n = m->flows->sharing;
 	double *part = array(n, sizeof(*part)), sum = 0, other = NAN;
 	double controlled = 0;
@@ -159,6 +170,7 @@ rates_end(struct measure *m, double *value)
 		sum += part[i] = flow_part(m, i);
 	if (n < m->flows->count)
 		other = flow_part(m, n);
+	r->least = fmin(least_of(part, n), other);
 	for (unsigned i = m->row->greedy; m->row->greedy != 0 && i < n; i++)
 		controlled += part[i];
 	if (m->row->greedy != 0) {
@@ -310,10 +322,11 @@ measure_end(struct measure *m, struct result *r)
 {
 	for (unsigned i = 0; i < METRIC_COUNT; i++)
 		r->value[i] = NAN;
+	r->least = NAN;
 	if (m->row->load == LOAD_MIX || m->row->load == LOAD_BURST)
 		messages_end(m, r->value);
 	else
-		rates_end(m, r->value);
+		rates_end(m, r);
 	if (m->row->load == LOAD_MIX && m->plot != NULL)
 		messages_plot(m);
 	queue_end(m, r->value);

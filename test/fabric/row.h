@@ -50,6 +50,11 @@ struct row {
 	bool no_hold;   /* responders drop what comes behind a missing packet */
 	bool no_sack;   /* hosts have not agreed on selective acknowledgements */
 	unsigned paths; /* of each QP; 0: one */
+	/* The hosts are programs behind a daemon: losses and CNPs are the only signals of
+	 * congestion control, without which the row does not run. TCP is beside it. */
+	bool client;
+	/* Threads that take turns on the two cores of each host; 0: the engine has a core. */
+	unsigned threads;
 };
 
 extern const struct row rows[];
@@ -90,6 +95,7 @@ struct result {
 	double value[METRIC_COUNT];
 	double virtual_s, cpu_s;
 	uint64_t packets; /* with payload, sent */
+	double least;     /* the part of its link that the flow with the least gets */
 };
 
 struct plot;
@@ -98,5 +104,11 @@ struct plot;
 /* cc: the congestion control of the hosts. */
 void row_run(const struct row *row, const struct cc_conf *cc, uint64_t seed, double scale,
 	struct plot *plot, struct result *result);
+
+struct tcp_result;
+
+/* What TCP reaches in its place (tcp.h). */
+void row_reference(
+	const struct row *row, uint64_t seed, double scale, struct tcp_result *result);
 
 #endif

@@ -6,6 +6,14 @@
 
 #define LONG .warm_us = 5000, .us = 5000
 
+#define CLIENT .client = true, .mtu = 1024, .port_kb = 500
+#define CLIENT_1G CLIENT, .gbit_per_s = 1, .warm_us = 60000, .us = 240000
+#define CLIENT_10G CLIENT, .gbit_per_s = 10, .warm_us = 20000, .us = 60000
+#define CLIENT_25G CLIENT, .gbit_per_s = 25, .warm_us = 20000, .us = 30000
+#define RTT_50US .delay_ns = 11950
+#define RTT_200US .delay_ns = 49450
+#define RTT_1MS .delay_ns = 249450
+
 const struct row rows[] = {
 	/* I: incast, long flows */
 	{"I-2", LOAD_INCAST, 2, LONG},
@@ -22,6 +30,9 @@ const struct row rows[] = {
 	/* round trips that grow a hundredfold when the load begins */
 	{"I-32-10G-warm", LOAD_INCAST, 32, .hello = 20, .warm_us = 20000, .us = 30000,
 		.gbit_per_s = 10},
+	/* a queue that is shorter than the delay target; one that all hosts together fill */
+	{"I-32-200K", LOAD_INCAST, 32, LONG, .port_kb = 200},
+	{"I-100-10G", LOAD_INCAST, 100, .warm_us = 20000, .us = 30000, .gbit_per_s = 10},
 	{"I-8-read", LOAD_INCAST, 8, LONG, .read = true},
 	{"I-32-read", LOAD_INCAST, 32, LONG, .read = true},
 	{"I-100-read", LOAD_INCAST, 100, LONG, .read = true},
@@ -32,6 +43,8 @@ const struct row rows[] = {
 	{"B-100x32K", LOAD_BURST, 100, 32 << 10, .us = 400000},
 	{"B-32x256K-read", LOAD_BURST, 32, 256 << 10, .us = 400000, .read = true},
 	{"B-100x32K-read", LOAD_BURST, 100, 32 << 10, .us = 400000, .read = true},
+	/* O: one host to many */
+	{"O-32", LOAD_FANOUT, 32, LONG},
 	/* D: a host reads from the one that it writes to */
 	{"D-1", LOAD_DUPLEX, 1, LONG},
 	{"D-8", LOAD_DUPLEX, 8, LONG},
@@ -52,6 +65,8 @@ const struct row rows[] = {
 		.depth = 128},
 	{"N-400G", LOAD_INCAST, 1, .warm_us = 1000, .us = 2000, .qps = 4,
 		.gbit_per_s = 400},
+	/* the delay target is less than a packet takes on two links */
+	{"N-1G", LOAD_INCAST, 1, .warm_us = 20000, .us = 50000, .gbit_per_s = 1},
 	/* M: mixed load */
 	{"M-0.3", LOAD_MIX, 16, .part = 0.3, .us = 5000},
 	{"M-0.6", LOAD_MIX, 16, .part = 0.6, .us = 5000},
@@ -147,6 +162,36 @@ const struct row rows[] = {
 		.trunk_gbit_per_s = 200, .delay_ns = 1000, .paths = 4},
 	{"E-4-dead-4paths", LOAD_PAIRS, 8, LONG, .leaves = 2, .spines = 4,
 		.dead_spines = 1, .trunk_gbit_per_s = 200, .delay_ns = 1000, .paths = 4},
+	/* H: programs behind a daemon: path MTU 1024, and no delays. A round trip is that of an
+	 * idle network, without the time on the wires. */
+	{"H-1-1G-50us", LOAD_INCAST, 1, CLIENT_1G, RTT_50US},
+	{"H-1-1G-200us", LOAD_INCAST, 1, CLIENT_1G, RTT_200US},
+	{"H-1-1G-1ms", LOAD_INCAST, 1, CLIENT_1G, RTT_1MS},
+	{"H-1-10G-50us", LOAD_INCAST, 1, CLIENT_10G, RTT_50US},
+	{"H-1-10G-200us", LOAD_INCAST, 1, CLIENT_10G, RTT_200US},
+	{"H-1-10G-1ms", LOAD_INCAST, 1, CLIENT_10G, RTT_1MS},
+	{"H-1-25G-50us", LOAD_INCAST, 1, CLIENT_25G, RTT_50US},
+	{"H-1-25G-200us", LOAD_INCAST, 1, CLIENT_25G, RTT_200US},
+	{"H-1-25G-1ms", LOAD_INCAST, 1, CLIENT_25G, RTT_1MS},
+	{"H-16-1G-50us", LOAD_INCAST, 16, CLIENT_1G, RTT_50US},
+	{"H-16-1G-200us", LOAD_INCAST, 16, CLIENT_1G, RTT_200US},
+	{"H-16-1G-1ms", LOAD_INCAST, 16, CLIENT_1G, RTT_1MS},
+	{"H-16-10G-50us", LOAD_INCAST, 16, CLIENT_10G, RTT_50US},
+	{"H-16-10G-200us", LOAD_INCAST, 16, CLIENT_10G, RTT_200US},
+	{"H-16-10G-1ms", LOAD_INCAST, 16, CLIENT_10G, RTT_1MS},
+	{"H-16-25G-50us", LOAD_INCAST, 16, CLIENT_25G, RTT_50US},
+	{"H-16-25G-200us", LOAD_INCAST, 16, CLIENT_25G, RTT_200US},
+	{"H-16-25G-1ms", LOAD_INCAST, 16, CLIENT_25G, RTT_1MS},
+	/* a cap on each flow; a buffer that the ports of a switch share; other threads on the
+	 * two cores of each host */
+	{"H-1-cap", LOAD_INCAST, 1, CLIENT_10G, RTT_200US, .police_mbit_per_s = 2000,
+		.police_kb = 100},
+	{"H-16-10G-shared", LOAD_INCAST, 16, CLIENT_10G, RTT_200US, .shared_kb = 256},
+	{"H-16-25G-shared", LOAD_INCAST, 16, CLIENT_25G, RTT_200US, .shared_kb = 256},
+	{"H-1-10G-3threads", LOAD_INCAST, 1, CLIENT_10G, RTT_200US, .threads = 3},
+	{"H-1-10G-8threads", LOAD_INCAST, 1, CLIENT_10G, RTT_200US, .threads = 8},
+	{"H-16-10G-3threads", LOAD_INCAST, 16, CLIENT_10G, RTT_200US, .threads = 3},
+	{"H-16-10G-8threads", LOAD_INCAST, 16, CLIENT_10G, RTT_200US, .threads = 8},
 	/* 256 hosts in one process */
 	{"M-256", LOAD_MIX, 256, .part = 0.3, .us = 2000, .leaves = 8, .spines = 8,
 		.trunk_gbit_per_s = 400, .delay_ns = 1000},

@@ -8,7 +8,10 @@
 #include "load.h"
 #include "measure.h"
 #include "random.h"
+#include "tcp.h"
 
+#define CORES 2 /* of a host whose threads take turns */
+#define TIME_SLICE_US 3000u
 #define START (200 * PS_PER_US) /* MACs are resolved before */
 
 uint64_t random_state;
@@ -17,6 +20,27 @@ static unsigned
 or_else(unsigned value, unsigned standard)
 {
 	return value != 0 ? value : standard;
+}
+
+/* Threads that take turns on the cores: each runs for a time slice, and then waits for those of
+ * the others. The port's queues go on. */
+static struct turns
+turns_of(const struct row *row)
+{
+	unsigned others = row->threads > CORES ? row->threads - CORES : 0;
+	uint64_t wait = TIME_SLICE_US * others / CORES * PS_PER_US;
+	struct turns t = {
+		.min = or_else(row->turn_min_ns, 1000) * PS_PER_NS,
+		.max = or_else(row->turn_max_ns, 3000) * PS_PER_NS,
+		.stall = row->stall_us * PS_PER_US,
+		.stall_every = or_else(row->stall_every_us, 1000) * PS_PER_US,
+	};
+
+	if (others != 0) {
+		t.stall = wait;
+		t.stall_every = wait + TIME_SLICE_US * PS_PER_US;
+	}
+	return t;
 }
 
 static struct fabric_conf
@@ -40,14 +64,7 @@ fabric_conf_of(const struct row *row)
 		.police_mbit_per_s = row->police_mbit_per_s,
 		.police_burst = row->police_kb * 1000,
 		.nic_frames = row->nic_frames,
-		.turns =
-			{
-				.min = or_else(row->turn_min_ns, 1000) * PS_PER_NS,
-				.max = or_else(row->turn_max_ns, 3000) * PS_PER_NS,
-				.stall = row->stall_us * PS_PER_US,
-				.stall_every =
-					or_else(row->stall_every_us, 1000) * PS_PER_US,
-			},
+		.turns = turns_of(row),
 		.greedy = row->greedy,
 		.no_hold = row->no_hold,
 		.no_sack = row->no_sack || row->no_hold,
@@ -97,6 +114,7 @@ row_run(const struct row *row, const struct cc_conf *cc, uint64_t seed, double s
 	struct measure m;
 
 	conf.cc = *cc;
+	conf.cc.delay_unknown |= row->client;
 	random_state = seed;
 	clock_reset(NS_PER_SEC * PS_PER_NS); /* engines' clocks do not begin at 0 */
 	fabric_init(&fabric, &conf);
@@ -112,4 +130,14 @@ row_run(const struct row *row, const struct cc_conf *cc, uint64_t seed, double s
 	fabric_fini(&fabric);
 	clock_reset(0);
 	result->cpu_s = cpu_seconds() - began;
+}
+
+void
+row_reference(
+	const struct row *row, uint64_t seed, double scale, struct tcp_result *result)
+{
+	struct fabric_conf conf = fabric_conf_of(row);
+
+	tcp_run(&conf, seed, (uint64_t)(row->warm_us * scale) * PS_PER_US,
+		(uint64_t)(row->us * scale) * PS_PER_US, result);
 }
