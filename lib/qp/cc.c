@@ -53,6 +53,14 @@ cut(struct cc *cc, uint32_t part, uint64_t now)
 	return true;
 }
 
+/* Where delays are unknown: even the short ones of the last round trips are longer than the least one,
+ * so there may be a queue. Waits for a core make some of them long, but not all. */
+static inline bool
+are_long(const struct cc *cc)
+{
+	return cc->recent_ns - cc->path_ns > cc->path_ns / 4;
+}
+
 /* After CC_CALM round trips whose delays left more than base_ns / 2 to the target, the
  * window grows by a quarter in each: what had cut it is over. */
 static void
@@ -64,6 +72,9 @@ grow(struct cc *cc, const struct cc_sample *s, uint32_t target_ns, uint64_t now)
 		return;
 	if (s->delay_ns >= target_ns - cc->base_ns / 2) {
 		cc->slow_start = calm = false;
+		cc->calm_at = now;
+	} else if (cc->delay_unknown && are_long(cc)) {
+		calm = false;
 		cc->calm_at = now;
 	}
 	cc_widen(cc, s->packets,
@@ -150,6 +161,8 @@ cc_sample(struct cc *cc, const struct cc_sample *s, uint64_t now)
 		cc->path_ns = s->rtt_ns;
 		cc->path_at = now;
 	}
+	if (cc->delay_unknown)
+		cc->recent_ns = RTE_MIN(s->rtt_ns, cc->recent_ns + cc->recent_ns / 32);
 	cc_acked(cc, s->packets);
 	if (unlikely(cc->cnp_seen || cc->cnp_part != 0))
 		cnp_round(cc, now);
@@ -175,11 +188,27 @@ cc_sample(struct cc *cc, const struct cc_sample *s, uint64_t now)
 	return likely(!cc->unsteady) ? delay_judge(cc, s, now) : least_judge(cc, s, now);
 }
 
+/* A loss where delays are unknown. After each loss the window grows by a packet in a round trip:
+ * windows that grow by parts of themselves would keep their ratio for ever. Losses that were judged
+ * count no more: with a small window, whose packets are few, they would cut it for long. */
+static enum cc_cut RARE
+loss_judge(struct cc *cc, uint64_t now)
+{
+	cc->slow_start = false;
+	cc->calm_at = now;
+	if (!are_long(cc) && !cc_loses_much(cc))
+		return CC_CUT_NONE;
+	cc->acked = cc->lost = 0;
+	return cut(cc, 512, now) ? CC_CUT_LOSS : CC_CUT_NONE;
+}
+
 enum cc_cut
 cc_loss(struct cc *cc, uint64_t now)
 {
 	cc->lost += CC_ONE;
 	cc_target_loss(cc, now);
+	if (cc->delay_unknown && cc->srtt_ns != 0)
+		return loss_judge(cc, now);
 	if ((cc->climbing || cc->delay_ns < cc_level_ns(cc)) && !cc_loses_much(cc))
 		return CC_CUT_NONE;
 	return cut(cc, 512, now) ? CC_CUT_LOSS : CC_CUT_NONE;
@@ -266,6 +295,7 @@ cc_init(struct cc *cc, const struct cc_conf *conf, uint32_t cap)
 	cc->delay_unknown = conf->delay_unknown && conf->target_us == 0;
 	cc->slow_start = true;
 	cc->packet = CC_LONGEST;
+	cc->recent_ns = NS_PER_SEC;
 	/* A loss before the first round trip is taken for congestion. */
 	cc->delay_ns = cc->low_ns = cc->path_ns = UINT32_MAX;
 }

@@ -75,10 +75,12 @@ struct cc {
 	uint32_t delay_ns; /* the last one */
 	uint32_t srtt_ns;  /* smoothed round trip; 0: no sample yet */
 	uint32_t path_ns;  /* least round trip since the last check */
-	uint32_t packet;   /* bytes of a packet, smoothed */
-	uint32_t acked;    /* packets; halved with lost, see CC_HISTORY */
-	uint32_t lost;     /* << CC_SHIFT */
-	uint16_t loss;     /* lost packets of 1000 that are no congestion */
+	/* delay_unknown: least round trip lately; it rises by a 32nd with each sample */
+	uint32_t recent_ns;
+	uint32_t packet; /* bytes of a packet, smoothed */
+	uint32_t acked;  /* packets; halved with lost, see CC_HISTORY */
+	uint32_t lost;   /* << CC_SHIFT */
+	uint16_t loss;   /* lost packets of 1000 that are no congestion */
 	/* part of the round trips with a CNP, of 1024; 0: none lately */
 	uint16_t cnp_part;
 	bool slow_start : 1;

@@ -67,6 +67,115 @@ TEST_WITH(loss_with_a_high_delay_cuts, setup, NULL)
 	expect_window(50);
 }
 
+/* ---- Loss, delays unknown ---- */
+
+static int
+unknown_setup(void **state)
+{
+	(void)state;
+	init(&(struct cc_conf){.on = true, .delay_unknown = true});
+	return 0;
+}
+
+/* A round trip, in which the whole window was used. */
+static void
+trip(uint32_t us)
+{
+	struct cc_sample s = {.rtt_ns = us * US, .packets = cc_window(&cc)};
+
+	now += us * US;
+	cc_sample(&cc, &s, now);
+}
+
+/* 1 % is chance. Of 5 %, 9 losses are above 2 % of the packets since the last ones that were judged,
+ * and of 256 more. */
+TEST_WITH(losses_that_were_judged_count_no_more, unknown_setup, NULL)
+{
+	static const struct {
+		unsigned every, least, most;
+	} rows[] = {{100, 0, 0}, {20, 10, 12}, {10, 27, 30}};
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		unsigned cuts = 0;
+
+		init(&(struct cc_conf){.on = true, .delay_unknown = true});
+		for (unsigned packet = 1; packet <= 2000; packet++) {
+			struct cc_sample s = {.rtt_ns = 50 * US, .packets = 1};
+
+			now += 51 * US;
+			cc_sample(&cc, &s, now);
+			if (packet % rows[i].every == 0)
+				cuts += cc_loss(&cc, now) == CC_CUT_LOSS;
+		}
+		assert_in_range(cuts, rows[i].least, rows[i].most);
+	}
+}
+
+/* For 8 round trips, whether it cuts the window or not. */
+TEST_WITH(loss_makes_the_window_grow_by_packets, unknown_setup, NULL)
+{
+	trip(50);
+	expect_window(16);
+	assert_int_equal(cc_loss(&cc, now), CC_CUT_NONE);
+	for (unsigned i = 1; i < CC_CALM; i++) {
+		trip(50);
+		expect_window(16 + i);
+	}
+	trip(50);
+	expect_window(23 * 1.25);
+	window_set(100);
+	assert_int_equal(cc_loss(&cc, now), CC_CUT_NONE);
+	trip(50);
+	expect_window(101);
+}
+
+/* If even the short ones are more than a quarter longer than the least one, there may be a queue: a
+ * loss then cuts, and the window grows by packets. */
+TEST_WITH(long_round_trips_are_taken_for_a_queue, unknown_setup, NULL)
+{
+	trip(50);
+	for (unsigned i = 0; i < 100; i++)
+		trip(62);
+	window_set(100);
+	assert_int_equal(cc_loss(&cc, now), CC_CUT_NONE);
+	for (unsigned i = 0; i < 100; i++)
+		trip(64);
+	window_set(100);
+	assert_int_equal(cc_loss(&cc, now), CC_CUT_LOSS);
+	expect_window(50);
+	assert_int_equal(cc_loss(&cc, now), CC_CUT_NONE); /* of the same round trip */
+	for (unsigned i = 1; i <= 2 * CC_CALM; i++)
+		trip(64);
+	assert_in_range(cc.cwnd, 65 * CC_ONE, 67 * CC_ONE);
+	for (unsigned i = 1; i <= 2 * CC_CALM; i++)
+		trip(50);
+	assert_true(cc.cwnd > 100 * CC_ONE);
+}
+
+/* A thread waits for a core in six of seven round trips: there is no queue. In all of eight there is. */
+TEST_WITH(some_long_round_trips_are_no_queue, unknown_setup, NULL)
+{
+	for (unsigned i = 0; i < 70; i++)
+		trip(i % 7 == 0 ? 50 : 3000);
+	window_set(100);
+	assert_int_equal(cc_loss(&cc, now), CC_CUT_NONE);
+	expect_window(100);
+	trip(3000);
+	trip(3000);
+	assert_int_equal(cc_loss(&cc, now), CC_CUT_LOSS);
+}
+
+/* Without any loss they do not matter. */
+TEST_WITH(long_round_trips_alone_change_nothing, unknown_setup, NULL)
+{
+	trip(50);
+	trip(500);
+	trip(500);
+	expect_window(64);
+}
+
+/* ---- Loss, at first ---- */
+
 /* Nothing is known of the delay. */
 TEST_WITH(loss_before_the_first_round_trip_cuts, setup, NULL)
 {
