@@ -11,6 +11,7 @@
 #include "plot.h"
 #include "predict.h"
 #include "row.h"
+#include "sweep.h"
 #include "tcp.h"
 #include "test_clock.h"
 
@@ -44,7 +45,7 @@ static const struct bound {
 static struct {
 	const char *only; /* a row's name, or its beginning */
 	uint64_t first_seed;
-	unsigned seeds;
+	unsigned seeds, sweep;
 	double scale;
 	const char *plot;
 	const char *cc; /* one setting; NULL: off, and then swift */
@@ -158,6 +159,7 @@ usage(FILE *to)
 {
 	fprintf(to,
 		"usage: fabric [--only NAME] [--seed N] [--seeds N] [--time FACTOR] [--plot DIRECTORY] [--list]\n"
+		"       fabric --sweep N [--seed N]\n"
 		"  --only NAME       scenarios whose names begin so\n"
 		"  --seed N          first seed (1)\n"
 		"  --seeds N         number of seeds (1)\n"
@@ -166,6 +168,8 @@ usage(FILE *to)
 		"  --plot DIRECTORY  writes curves over time (of the last seed), with a mixed load the\n"
 		"                    slowdown by length (of all seeds), as NAME.tsv and NAME.svg\n"
 		"  --list            prints the names of scenarios and metrics\n"
+		"  --sweep N         N networks that the seeds draw, and what holds in each of them; with\n"
+		"                    ROCADE_TEST_LONG in the environment 50 times as many\n"
 		"`fabric predict --help`: another network, and one of three patterns\n");
 }
 
@@ -178,8 +182,10 @@ options_read(int argc, char **argv)
 		{"time", required_argument, NULL, 't'},
 		{"cc", required_argument, NULL, 'c'},
 		{"plot", required_argument, NULL, 'p'}, {"list", no_argument, NULL, 'l'},
-		{"help", no_argument, NULL, 'h'}, {0}};
+		{"sweep", required_argument, NULL, 'w'}, {"help", no_argument, NULL, 'h'},
+		{0}};
 	int option;
+	char *end;
 
 	while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
 		switch (option) {
@@ -203,6 +209,11 @@ options_read(int argc, char **argv)
 			break;
 		case 'l':
 			options.list = true;
+			break;
+		case 'w':
+			options.sweep = (unsigned)strtoul(optarg, &end, 10);
+			CHECK(options.sweep != 0 && *end == '\0',
+				"--sweep %s: expected a number of seeds", optarg);
 			break;
 		default:
 			usage(option == 'h' ? stdout : stderr);
@@ -235,6 +246,8 @@ main(int argc, char **argv)
 		list_print();
 		return 0;
 	}
+	if (options.sweep != 0)
+		return sweep_run(options.first_seed, options.sweep);
 	for (unsigned i = 0; i < row_count; i++)
 		asked += row_is_asked(&rows[i]) * settings_of(&rows[i]);
 	CHECK(asked != 0, "no scenario is named %s", options.only);

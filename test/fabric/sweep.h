@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* `fabric --sweep`: networks that seeds draw, and what holds in each network. */
+#ifndef ROCADE_FABRIC_SWEEP_H
+#define ROCADE_FABRIC_SWEEP_H
+
+#include "row.h"
+
+/* A network, and what may be asked of it. Rates are parts of a link's. */
+struct drawn {
+	struct row row;
+	double fair;      /* of a flow: what it gets if all get the same */
+	double allowed;   /* that the load can use of the bottleneck; 0: not known */
+	double fluid;     /* part that is lost if each flow has a packet under way */
+	double resends;   /* the most, percent */
+	double buffer_us; /* of the bottleneck, as time */
+};
+
+/* Faults of a network. */
+enum sweep_fault {
+	SWEEP_STARVED = 1, /* a flow gets less than a tenth of its fair part */
+	SWEEP_RESENDS = 2,
+	SWEEP_FULL = 4,   /* the queue is full half of the time */
+	SWEEP_UNUSED = 8, /* less than 80 % of what the load can use */
+};
+
+void sweep_draw(struct drawn *d, uint64_t seed);
+/* Returns the faults, an OR of enum sweep_fault. */
+unsigned sweep_judge(const struct drawn *d, const struct result *result);
+
+/* Runs `count` seeds, in long runs more. Returns the exit status: 1 if there is a fault with a seed
+ * that sweep.def does not list. */
+int sweep_run(uint64_t first, unsigned count);
+
+#endif
