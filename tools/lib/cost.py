@@ -15,6 +15,7 @@ To see which functions a message costs, run valgrind as docs/testing.md shows, b
 change, and compare the lists of callgrind_annotate."""
 
 import argparse
+import concurrent.futures
 import os
 import re
 import subprocess
@@ -165,7 +166,9 @@ def main():
             if not workloads:
                 raise ValueError("%s lists no workload" % program)
             key = tuple(run("valgrind", "--tool=none", program, "--key").stdout.strip().split("\t"))
-            results.update({workload: measure(program, workload) for workload in workloads})
+            with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+                counts = pool.map(measure, [program] * len(workloads), workloads)
+                results.update(zip(workloads, counts))
     except (OSError, ValueError, subprocess.CalledProcessError) as error:
         print("1..1\nnot ok 1 - counted\n# %s %s" % (error, getattr(error, "stderr", "")))
         return 1
