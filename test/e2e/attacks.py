@@ -16,6 +16,8 @@ connection (`make`), and connecting by RDMA-CM (`cm`). The first daemon believes
 which cannot refuse descriptors that clients send. The attacks are described in test/e2e/hostile.c and
 lib/spoof.py."""
 
+# test.sh: alone its clients have real-time priorities, and it measures how long they wait
+
 import argparse
 import json
 import os

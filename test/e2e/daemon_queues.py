@@ -4,6 +4,8 @@
 threads exchange verified messages with each other and with another host, a thread that sleeps is
 woken, a client is killed, and everything is freed."""
 
+# test.sh: alone several ends poll on one core, and give up after half a second
+
 import os
 import signal
 import sys

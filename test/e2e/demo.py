@@ -3,6 +3,8 @@
 """tools/demo.sh: its output, the state of the machine after it, also after an interrupt, and the
 frames of part a, which tshark and an independent ICRC check must accept as RoCEv2."""
 
+# test.sh: alone it compares the hugepages of the machine before and after
+
 import json
 import os
 import re

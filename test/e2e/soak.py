@@ -9,6 +9,8 @@ then. In each of several rounds programs load the daemons as fast as they can: p
 pairs of processes within a host, RDMA-CM connections, objects that are made and destroyed, and processes
 that are killed. Then all end, and what the daemons still hold is compared with the rounds before."""
 
+# test.sh: alone it loads all cores as fast as it can
+
 import os
 import random
 import re

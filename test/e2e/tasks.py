@@ -4,6 +4,8 @@
 which ends at the first command that fails. Blocks "sh left" and "sh right" run on two machines, which
 are two network namespaces, each step when the one before it has ended."""
 
+# test.sh: alone its tracer sees the programs of others that use the library
+
 import os
 import re
 import shutil

@@ -121,7 +121,7 @@ def two_processes():
 def stopped():
     """One end is stopped: the run of the other one fails, and `start` connects, at the latest the second time."""
     wire = MemifWire()
-    options = ["-q", "2", "--op", "write:1,send:1", "-w", "5", "--timeout", "10"]
+    options = ["-q", "2", "--op", "write:1,send:1", "-w", "5"]
     first = wire.end(1, "both", *options)
     second = wire.end(0, "both", *options)
     first.expect("Mmsg/s", 60)

@@ -121,8 +121,8 @@ def power():
 
 def impairment():
     count = 10000000 if LONG else 100000
-    good, why, sent, got = pair("-q", "8", "-c", count, "--timeout", "12", "--impair",
-                                "loss=1%,dup=1%,reorder=1%", timeout_s=1800 if LONG else 60)
+    good, why, sent, got = pair("-q", "8", "-c", count, "--impair", "loss=1%,dup=1%,reorder=1%",
+                                timeout_s=1800 if LONG else 60)
     case("%d messages arrive verified: 1 %% lost, duplicated, reordered" % count, good and
          verified(got) and got["messages"] == sent["messages"] == count and
          got["ports"][0]["impaired"]["lost"], why or (sent, got))

@@ -220,7 +220,8 @@ class Bench:
         is nothing to do. The server returns messages until it is stopped."""
         self.number += 1
         out = self.path("json")
-        common = ["--mode", "pingpong", "--size", "64"] + ["--sleep"] * sleep
+        # An end may be without a core for longer than the half second after which RC gives up by default.
+        common = ["--mode", "pingpong", "--size", "64", "--timeout", "17"] + ["--sleep"] * sleep
         command = {role: [self.testpmd_program, "--lcores", "0@%d" % core, "-m",
                           str(self.megabytes), "--no-pci", "--no-telemetry", "--in-memory",
                           "--log-level", "pmd.*:error", *self.pingpong_device(wire, role), "--",

@@ -12,6 +12,7 @@ pages_before=
 child=
 child_signal=TERM
 busy=()
+workers=()
 restores='namespaces, mounts and hugepages'
 scratch=
 isolate=(unshare --mount --net --pid --fork --kill-child --mount-proc)
@@ -34,6 +35,7 @@ session_end() {
 		child=
 	fi
 	[ ${#busy[@]} = 0 ] || kill "${busy[@]}"
+	[ ${#workers[@]} = 0 ] || kill "${workers[@]}" 2>/dev/null
 	exec 7>&-
 	flock --timeout 10 "$scratch/alive" true
 	hugepages_restore
@@ -68,6 +70,22 @@ run() {
 	local status=$?
 	child=
 	return "$status"
+}
+
+# worker COMMAND...: runs a function in the background. It ends with the session, and then ends what it has
+# started with `run`.
+worker() {
+	(
+		trap '[ -z "$child" ] || kill -s "$child_signal" "$child"; exit 143' TERM HUP
+		"$@"
+	) &
+	workers+=($!)
+}
+
+# workers_wait: until all have ended
+workers_wait() {
+	wait "${workers[@]}"
+	workers=()
 }
 
 # busy_loops N: starts N busy loops, which end with the session. Each has a session of its own, so

@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The programs of test/e2e that tools/lib/e2e.sh runs together: two at a time, each once, with its results and
+logs, and with a failed case if it leaves none. Those that run alone come before."""
+
+import glob
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+SOURCE = os.path.abspath(sys.argv[1])
+import cases  # noqa: E402
+
+RUNNER = """set -u -o pipefail
+top=$1 out=$1/out long=no isolated=no turns=no jobs=2 results=$1/out/results
+. tools/lib/session.sh
+. tools/lib/e2e.sh
+e2e_hugepages() { :; }
+can_isolate() { return 1; }
+e2e_at_a_time() { echo %d; }
+check() { shift 2; "$@" && echo "checked"; }
+session_begin
+e2e e2e /nonexistent
+"""
+PASSES = "echo 'ok 1 - it runs'; echo 1..1\n"
+# Opening a pipe waits until another program opens it, too.
+ONE = "echo begin >>order; echo >there; read -r _ <back; %secho end >>order\n" % PASSES
+OTHER = "echo begin >>order; read -r _ <there; echo >back; %secho end >>order\n" % PASSES
+NEXT = "echo begin >>order; %secho end >>order\n" % PASSES
+ALONE = "# test.sh: alone it says so\necho begin >>order; %secho alone >>order; echo end >>order\n" % PASSES
+FAILS = "echo 'not ok 1 - it runs'; echo '# the reason'; echo 1..1; exit 1\n"
+SILENT = "exit 0\n"
+# The parent of its parent, timeout(1), is the worker that would write its results.
+ORPHANED = PASSES + "read -r _ _ _ parent _ </proc/$PPID/stat; kill -KILL \"$parent\"\n"
+WAITS = "echo $$ >pid; echo >started; read -r _ <goes_on; %s" % PASSES
+
+
+class Run:
+    """A runner of these programs: a dict of their texts. count: how many at a time."""
+
+    def __init__(self, folder, texts, count=2):
+        self.folder = folder
+        for name in ("out/log", "test/e2e"):
+            os.makedirs(os.path.join(folder, name))
+        for name in ("there", "back", "started", "goes_on"):
+            os.mkfifo(os.path.join(folder, name))
+        with open(os.path.join(folder, "out/results"), "w", encoding="utf-8"):
+            pass
+        for name, text in texts.items():
+            path = os.path.join(folder, "test/e2e", name)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("#!/bin/bash\ncd '%s' || exit 1\n%s" % (folder, text))
+            os.chmod(path, 0o755)
+        self.process = subprocess.Popen(
+            ["bash", "-c", RUNNER % count, "bash", folder], cwd=SOURCE, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, env=dict(os.environ, TMPDIR=folder))
+
+    def read(self, name):
+        """What is in a file. A pipe: when a program has written to it."""
+        with open(os.path.join(self.folder, name), encoding="utf-8") as file:
+            return file.read()
+
+    def tell(self, name):
+        with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
+            file.write("\n")
+
+    def end(self):
+        """Returns what it has printed, when it and all that it has started have ended."""
+        return self.process.communicate()[0]
+
+    def rows(self):
+        """Returns result, case and reason of each case, sorted."""
+        lines = [line.split("\t") for line in self.read("out/results").splitlines()]
+        return sorted((result, case, why) for result, _, case, why in lines)
+
+
+def most_at_a_time(order):
+    """Returns how many ran at the same time at most, and how many in all."""
+    now = most = 0
+    for line in order.splitlines():
+        now += {"begin": 1, "end": -1}.get(line, 0)
+        most = max(most, now)
+    return most, order.count("begin")
+
+
+def together():
+    texts = {"a.py": ONE, "b.sh": NEXT, "c.py": NEXT, "d.py": NEXT, "e.py": ALONE, "f.py": OTHER}
+    with tempfile.TemporaryDirectory() as folder:
+        run = Run(folder, texts)
+        said = run.end()
+        order = run.read("order")
+        yield "each program runs", run.rows(), sorted(("passed", "%s: it runs" % name, "") for name in texts)
+        # The shell lists those that end in .sh first.
+        yield "the second and the last wait for each other: two at a time, each once", most_at_a_time(order), (2, 6)
+        yield "one that runs alone comes first", order.splitlines()[:3], ["begin", "alone", "end"]
+        yield "what it says of a program is together", [
+            re.search(r"  %s: 1 passed, 0 failed, 0 skipped\n  \(\d+ s\)\n" % re.escape(name), said) is not None
+            for name in texts], [True] * 6
+        yield "there were programs", said.splitlines()[-1], "checked"
+        yield "a log for each", sorted(os.listdir(os.path.join(folder, "out/log"))), sorted(
+            "e2e-%s.%s" % (name, kind) for name in texts for kind in ("err", "tap"))
+
+
+def one_after_another():
+    with tempfile.TemporaryDirectory() as folder:
+        run = Run(folder, {name + ".py": NEXT for name in "abc"}, count=1)
+        run.end()
+        yield "one at a time", most_at_a_time(run.read("order")), (1, 3)
+
+
+def failures():
+    with tempfile.TemporaryDirectory() as folder:
+        run = Run(folder, {"fails.py": FAILS, "orphaned.py": ORPHANED, "silent.py": SILENT, "y.py": NEXT, "z.py": NEXT})
+        said = run.end()
+        yield "programs that fail, have no case, and whose worker was killed", run.rows(), [
+            ("failed", "fails.py: it runs", "the reason"),
+            ("failed", "orphaned.py: runs to its end", ""),
+            ("failed", "silent.py: cases", "reported none"),
+            ("passed", "y.py: it runs", ""),
+            ("passed", "z.py: it runs", "")]
+        yield "they are shown", [name for name in ("fails.py: it runs", "orphaned.py: runs", "silent.py: cases")
+                                 if "FAILED " + name not in said], []
+
+
+def runs(pid):
+    """Whether the process runs; a zombie does not."""
+    try:
+        with open("/proc/%s/stat" % pid.strip(), encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def interrupted():
+    with tempfile.TemporaryDirectory() as folder:
+        run = Run(folder, {"waits.py": WAITS})
+        run.read("started")
+        run.process.send_signal(signal.SIGTERM)
+        said = run.end()
+        yield "an interrupted runner ends its programs", (run.process.returncode, runs(run.read("pid"))), (130, False)
+        yield "and says so", "interrupted; restoring" in said, True
+    with tempfile.TemporaryDirectory() as folder:
+        run = Run(folder, {"a.py": WAITS, "b.py": NEXT}, count=1)
+        run.read("started")
+        run.process.kill()
+        run.process.wait()
+        run.tell("goes_on")
+        run.end()
+        yield "one that was killed begins no further program", os.path.exists(os.path.join(folder, "order")), False
+
+
+def at_a_time():
+    for jobs, isolated, pages, want in ((2, "yes", 1024, 2), (2, "yes", 1023, 1), (1, "yes", 2048, 1),
+                                        (2, "no", 2048, 1), (2, "yes", None, 1)):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "pages")
+            if pages is not None:
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write("%d\n" % pages)
+            done = subprocess.run(
+                ["bash", "-c", ". tools/lib/e2e.sh; jobs=%d isolated=%s pages_file=%s; e2e_at_a_time" % (
+                    jobs, isolated, path)], cwd=SOURCE, stdout=subprocess.PIPE, text=True, check=True)
+            yield "%d cores, isolated: %s, %s hugepages" % (jobs, isolated, pages), int(done.stdout), want
+
+
+def lines():
+    """Those of the programs that tools/lib/e2e.sh reads."""
+    wrong, alone = [], []
+    for path in sorted(glob.glob(os.path.join(SOURCE, "test/e2e/*.*")) + glob.glob(
+            os.path.join(SOURCE, "test/interop/*.py"))):
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                if line.startswith("# test.sh:"):
+                    alone += [os.path.relpath(path, SOURCE)] if line.startswith("# test.sh: alone ") else []
+                    wrong += [] if re.fullmatch(r"# test\.sh: (alone \S.*|limit_s \d+)\n", line) else [path]
+    yield "a program that runs alone says why", wrong, []
+    with open(os.path.join(SOURCE, "docs/testing.md"), encoding="utf-8") as file:
+        table = file.read().partition("| program | why it runs alone |")[2].partition("\n\n")[0]
+    yield "docs/testing.md has each of them", sorted(re.findall(r"^\| `(test/e2e/\S+)` \|", table, re.M)), sorted(alone)
+
+
+if __name__ == "__main__":
+    sys.exit(cases.run([*together(), *one_after_another(), *failures(), *interrupted(), *at_a_time(), *lines()]))
