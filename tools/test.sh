@@ -258,8 +258,9 @@ meson_tests() {
 	shift 3
 	[ "$long" = no ] || multiplier=120
 	rm -f "$dir/meson-logs/testlog.json"
+	# One more than there are cores, as some wait.
 	run meson test -C "$dir" --no-rebuild --timeout-multiplier "$multiplier" \
-		--num-processes "$jobs" "$@" >"$out/log/$stage-tests.log" 2>&1
+		--num-processes $((jobs + 1)) "$@" >"$out/log/$stage-tests.log" 2>&1
 	if [ ! -f "$dir/meson-logs/testlog.json" ]; then
 		tail -n 20 "$out/log/$stage-tests.log"
 		printf 'failed\t%s\t%s\t\n' "$stage" "meson test" >>"$results"
