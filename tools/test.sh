@@ -22,7 +22,7 @@ Stages, in this order:
   install     installs, builds a program with pkg-config, uninstalls
   packages    debian/ against what install installs (--long: builds the Debian packages in chroots,
               installs, upgrades and removes them: tools/package.sh)
-  e2e         test/e2e: whole programs, network namespaces, hugepages (as root)
+  e2e         test/e2e: whole programs, network namespaces, hugepages (as root), two at a time
 * interop     test/interop: against the Linux kernel's driver in QEMU (as root)
   sim         2,000 seeds of the simulation of whole hosts (--all: 10,000, --long: 200,000)
 * arm64       builds for arm64 without a warning; tests of wire formats and 20 seeds of the
