@@ -70,10 +70,12 @@ value_print(FILE *to, const json_t *value, double unit)
 static void
 head_print(const struct metrics_to *to, const char *prefix, const struct metric *m)
 {
-	static const char *const types[] = {
-		[GAUGE] = "gauge", [COUNTER] = "counter", [INFO] = "info"};
+	static const char *const types[] = {[GAUGE] = "gauge",
+		[COUNTER] = "counter",
+		[INFO] = "info",
+		[HISTOGRAM] = "histogram"};
 	static const char *const suffixes[] = {
-		[GAUGE] = "", [COUNTER] = "_total", [INFO] = "_info"};
+		[GAUGE] = "", [COUNTER] = "_total", [INFO] = "_info", [HISTOGRAM] = ""};
 	const char *type = types[m->type];
 	char name[128];
 	size_t len =
@@ -84,6 +86,32 @@ head_print(const struct metrics_to *to, const char *prefix, const struct metric 
 	else if (m->type == INFO)
 		type = types[GAUGE];
 	fprintf(to->file, "# HELP %s %s\n# TYPE %s %s\n", name, m->help, name, type);
+}
+
+/* The values of a histogram: how many are up to each bound, their sum and their number. */
+static void
+histogram_print(const struct metrics_to *to, const char *prefix, const struct metric *m,
+	const char *labels, const json_t *value)
+{
+	json_int_t up_to = 0;
+	const char *bound;
+	json_t *count;
+
+	json_object_foreach(json_object_get(value, "buckets"), bound, count)
+	{
+		char le[32] = "+Inf";
+
+		if (strcmp(bound, "inf") != 0)
+			snprintf(le, sizeof(le), "%.10g", strtod(bound, NULL) * m->unit);
+		up_to += json_integer_value(count);
+		fprintf(to->file,
+			"rocade_%s_%s_bucket{%s,le=\"%s\"} %" JSON_INTEGER_FORMAT "\n",
+			prefix, m->name, labels, le, up_to);
+	}
+	fprintf(to->file, "rocade_%s_%s_sum{%s} ", prefix, m->name, labels);
+	value_print(to->file, json_object_get(value, "sum_ns"), m->unit);
+	fprintf(to->file, "\nrocade_%s_%s_count{%s} %" JSON_INTEGER_FORMAT "\n", prefix,
+		m->name, labels, up_to);
 }
 
 void
@@ -105,6 +133,10 @@ metric_print(const struct metrics_to *to, const json_t *list, const char *prefix
 		if (!any)
 			head_print(to, prefix, m);
 		any = true;
+		if (m->type == HISTOGRAM) {
+			histogram_print(to, prefix, m, labels, value);
+			continue;
+		}
 		fprintf(to->file, "rocade_%s_%s{%s} ", prefix, m->name, labels);
 		value_print(to->file, value, m->unit);
 		fputc('\n', to->file);

@@ -13,14 +13,16 @@
 
 #include <jansson.h>
 
-enum metric_type { GAUGE, COUNTER, INFO };
+enum metric_type { GAUGE, COUNTER, INFO, HISTOGRAM };
 
 struct metric {
-	const char *key; /* the member; NULL: the object itself is the value */
+	/* The member; NULL: the object itself is the value. That of a HISTOGRAM has sum_ns and buckets: an object
+	 * of how many values each bucket has, by the most that it counts; the last one is inf. */
+	const char *key;
 	/* After the prefix. That of a COUNTER ends with _total, that of an INFO is info. */
 	const char *name;
 	enum metric_type type;
-	double unit; /* of the member, in the metric's; 0: the same */
+	double unit; /* of the member, and of a HISTOGRAM's buckets, in the metric's; 0: the same */
 	const char *help;
 };
 

@@ -65,6 +65,9 @@ static const struct metric held_metric = {
 static const struct metric info_metric = {
 	NULL, "info", INFO, 0, "always 1: the labels are the information"};
 
+static const struct metric latency_metric = {NULL, "request_seconds", HISTOGRAM, 1e-9,
+	"how long requests took that were measured, every seventeenth of a QP"};
+
 static const struct metric client_metrics[] = {
 	{"answered", "answered", GAUGE, 0, "1: the client has answered the daemon"},
 	{"qp_count", "qps", GAUGE, 0, "QPs of the client"},
@@ -243,6 +246,36 @@ users_metrics_print(const struct metrics_to *to, const json_t *snapshot, const c
 }
 
 static void
+latency_rows_add(json_t *list, const json_t *rows, const char *labels)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(rows, i, row)
+	{
+		list_add(list, row, labels, "type", member_text(row, "type"), "operation",
+			member_text(row, "operation"), NULL);
+	}
+}
+
+static void
+latencies_metrics_print(const struct metrics_to *to, const json_t *snapshot,
+	const json_t *clients, const char *base)
+{
+	json_t *list = json_object();
+	const json_t *client;
+	const char *labels;
+
+	json_object_foreach((json_t *)clients, labels, client)
+		latency_rows_add(list, json_object_get(client, "latencies"), labels);
+	metric_print(to, list, "client", &latency_metric);
+	json_object_clear(list);
+	latency_rows_add(list, json_object_get(snapshot, "departed_latencies"), base);
+	metric_print(to, list, "departed", &latency_metric);
+	json_decref(list);
+}
+
+static void
 clients_metrics_print(const struct metrics_to *to, const json_t *list)
 {
 	json_t *infos = json_object();
@@ -376,6 +409,7 @@ prometheus_print(
 	queues_metrics_print(to, snapshot, base);
 	users_metrics_print(to, snapshot, base);
 	clients_metrics_print(to, clients);
+	latencies_metrics_print(to, snapshot, clients, base);
 	reports_metrics_print(to, answered);
 	if (conf->peers)
 		peers_metrics_print(to, answered);

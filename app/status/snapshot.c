@@ -44,6 +44,26 @@ client_find(const json_t *by_id, const json_t *object)
 	return json_object_get(by_id, id_text(object, text));
 }
 
+/* Moves each row of latencies to its client; that of departed clients has the id 0. */
+static void
+latencies_merge(json_t *daemon, const json_t *by_id)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(daemon, "latencies"), i, row)
+	{
+		json_t *found = json_object_get(row, "latencies");
+		json_t *client = client_find(by_id, row);
+
+		if (number_of(row, "id") == 0)
+			json_object_set(daemon, "departed_latencies", found);
+		else if (client != NULL)
+			json_object_set(client, "latencies", found);
+	}
+	json_object_del(daemon, "latencies");
+}
+
 json_t *
 snapshot_fetch(const char *socket)
 {
@@ -69,6 +89,7 @@ snapshot_read(char *text)
 		if (client != NULL)
 			json_object_update_missing(client, report);
 	}
+	latencies_merge(daemon, by_id);
 	json_decref(by_id);
 	json_object_update_missing(daemon, all);
 	json_object_del(daemon, "daemon");

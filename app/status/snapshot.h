@@ -8,7 +8,8 @@
 /* Asks the daemon for its state. Merges what each client reports into the daemon's entry
  * for that client.
  *
- * {"socket", "device", "clients": [...], "port" (if there is one), "rdma_cm", "departed"}
+ * {"socket", "device", "clients": [...], "port" (if there is one), "rdma_cm", "departed",
+ *  "departed_latencies"}
  *
  * Returns NULL on failure, with the reason in rocade_error() and errno. */
 json_t *snapshot_fetch(const char *socket);

@@ -6,6 +6,7 @@
 
 #include "snapshot.h"
 #include "view.h"
+#include "view_latencies.h"
 
 static const char *
 text_of(const json_t *object, const char *name)
@@ -327,6 +328,8 @@ view_client(FILE *to, const json_t *client, const struct view_conf *conf)
 	view_errors(to, "      engine: ", ROCADE_COUNTERS_ENGINE,
 		json_object_get(client, "engine"));
 	view_srqs(to, client);
+	if (conf->latencies)
+		view_latencies(to, "      ", json_object_get(client, "latencies"));
 	if (conf->peers)
 		view_peers(to, client);
 	if (conf->qps)
@@ -395,4 +398,7 @@ view_print(FILE *to, const json_t *snapshot, const struct view_conf *conf)
 		view_user(to, client, json_object_get(snapshot, "limits"));
 	view_hidden(to, json_object_get(snapshot, "hidden"));
 	view_departed(to, json_object_get(snapshot, "departed"));
+	if (conf->latencies)
+		view_latencies(to, "departed clients: ",
+			json_object_get(snapshot, "departed_latencies"));
 }

@@ -12,6 +12,8 @@
 #include "switch/sw_client.h"
 
 #define ROWS_MAX 8 /* in a reply; a row has less than SW_DATA_MAX / ROWS_MAX bytes */
+static_assert(LATENCY_TEXT_MAX + 64 < SW_DATA_MAX,
+	"but for latencies, of which a reply has one row");
 
 static void
 stats_print(struct json_out *j, const struct sw_stats *stats)
@@ -252,6 +254,27 @@ user_from(const struct conn *asker, uint32_t from)
 	return from <= asker->uid ? asker->account : NULL;
 }
 
+/* As row_print(), of the first client with an id of at least `from`; 0: of departed clients. Prints a bounded copy
+ * of what a client says. */
+static bool
+latencies_row_print(
+	struct json_out *j, const struct conn *asker, uint32_t from, uint32_t *id)
+{
+	const struct conn *conn = from != 0 ? conn_from(asker, from) : NULL;
+	struct latencies copy = {0};
+
+	if (from != 0 && conn == NULL)
+		return false;
+	*id = conn != NULL ? conn->client->id : 0;
+	latencies_add(&copy, conn != NULL ? &conn->client->region.client->latencies
+					  : &asker->daemon->sw->departed_latencies);
+	json_out_object(j, NULL);
+	json_out_uint(j, "id", *id);
+	latencies_print(j, "latencies", &copy);
+	json_out_end(j);
+	return true;
+}
+
 /* Prints the row. Returns false if there is none. */
 static bool
 row_print(struct json_out *j, const struct conn *asker, enum sw_status_part part,
@@ -280,6 +303,8 @@ several_rows_print(struct json_out *j, const struct conn *asker, enum sw_status_
 {
 	unsigned n = 0;
 
+	if (part == SW_STATUS_LATENCIES)
+		return latencies_row_print(j, asker, from, id);
 	while (n < ROWS_MAX && row_print(j, asker, part, from, id)) {
 		from = *id + 1;
 		n++;
@@ -297,7 +322,7 @@ status_part(const struct conn *asker, enum sw_status_part part, uint32_t from,
 	bool found = true;
 	long len;
 
-	if (part > SW_STATUS_USER)
+	if (part > SW_STATUS_LATENCIES)
 		return -EINVAL;
 	j.to = fmemopen(reply->bytes, sizeof(reply->bytes), "w");
 	if (j.to == NULL)

@@ -21,15 +21,21 @@ extern "C" {
  *  "daemon": {"device": {...}, "port": {...}, "queues": [...], "rdma_cm": {...},
  *             "limits": {...}, "hidden": {"clients": 0, "users": 0}, "departed": {...},
  *             "users": [{"uid": 0, ...}, ...],
- *             "clients": [{"id": 1, "pid": ..., ...}, ...]},
+ *             "clients": [{"id": 1, "pid": ..., ...}, ...],
+ *             "latencies": [{"id": 1, "latencies": [{"type": "RC", "operation": "send",
+ *                            "count": 3, "sum_ns": 7000, "buckets": {"512": 0, ...,
+ *                            "inf": 0}}, ...]}, ...]},
  *  "reports": [{"id": 1, "answered": true, "engine": {...}, "srq_count": N,
  *               "srqs": [...], "qps": [...]}, ...]}
  *
  * "port" is absent without a port, "queues" unless it has several. "departed" is the sum
- * of the counters of disconnected clients. A report contains the statistics of the client
- * with the same id, with up to 256 SRQs and 1024 QPs; "answered" is false if the client
- * has not answered in time. Root and the daemon's user get all rows, other callers those
- * of their own user: "hidden" counts what is left out.
+ * of the counters of disconnected clients. "latencies" has a row for each client, and one
+ * with the id 0 for disconnected clients: how many measured requests of a type of QP and
+ * an operation took how long, by the longest time that a bucket counts, in nanoseconds. A
+ * report contains the statistics of the client with the same id, with up to 256 SRQs and
+ * 1024 QPs; "answered" is false if the client has not answered in time. Root and the
+ * daemon's user get all rows, other callers those of their own user: "hidden" counts what
+ * is left out.
  *
  * Returns 0 or a positive errno value; rocade_error() then describes the failure. ENOENT,
  * ECONNREFUSED: no daemon at the socket. EPERM: it is of another user than root, the

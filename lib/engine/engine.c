@@ -199,6 +199,12 @@ engine_stats(struct engine *e)
 	return &e->stats;
 }
 
+void
+engine_set_latencies(struct engine *e, struct latencies *to)
+{
+	e->times.latencies = to;
+}
+
 /* Control path. */
 
 static void
@@ -265,6 +271,8 @@ engine_create(struct dev *dev, unsigned index)
 		e->shared.read_gaps = &e->read_gaps;
 	read_gaps_init(&e->read_gaps);
 	e->shared.peers = &e->peers;
+	e->shared.times = &e->times;
+	e->times.latencies = &e->times.own;
 	if (dev->conf.paths > 1)
 		e->shared.multipaths = &e->multipaths;
 	if (hold_arena_init(&e->hold) != 0 || sack_boards_init(&e->sack) != 0 ||
@@ -287,6 +295,7 @@ engine_destroy(struct engine *e)
 {
 	assert(TAILQ_EMPTY(&e->ready) && TAILQ_EMPTY(&e->unresolved));
 	assert(e->wheel.count == 0);
+	assert(req_times_idle(&e->times));
 	hold_arena_fini(&e->hold);
 	sack_boards_fini(&e->sack);
 	multipaths_fini(&e->multipaths);

@@ -66,5 +66,7 @@ const uint64_t *engine_pass_time(const struct engine *e);
 struct dev *engine_dev(struct engine *e);
 unsigned engine_index(const struct engine *e);
 struct port_stats *engine_stats(struct engine *e);
+/* Where the engine counts how long requests take, from now on. No QP has sent any. */
+void engine_set_latencies(struct engine *e, struct latencies *to);
 
 #endif

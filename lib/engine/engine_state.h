@@ -20,6 +20,7 @@
 #include "qp/hold.h"
 #include "qp/multipath.h"
 #include "qp/read_gap.h"
+#include "qp/req_time.h"
 #include "qp/sack.h"
 
 #define ENGINE_BUDGET 16               /* packets that a QP may send before the next QP */
@@ -102,6 +103,7 @@ struct engine {
 	struct sack_boards sack;
 	struct multipaths multipaths;
 	struct read_gaps read_gaps;
+	struct req_times times;
 	/* engine_ext.c: the agent's generation, and when all peers in peers.asking are next
 	 * looked at, whatever that is */
 	uint32_t ext_generation;

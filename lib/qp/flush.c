@@ -65,6 +65,7 @@ stop_requester(struct qp *qp)
 		sack_drop(qp);
 	if (qp->read_gap != 0)
 		read_gap_drop(qp);
+	req_time_drop(qp);
 	req->next_psn = req->una_psn;
 	req->reads = 0;
 	req->ack_deadline = TIME_NEVER;

@@ -22,6 +22,8 @@
 #include "queue/srq_table.h"
 #include "wire/build.h"
 
+struct req_times;
+
 #define QP_MAX_RD_ATOMIC 16 /* READs and atomics outstanding, in each direction */
 #define QP_MAX_UNACKED 128  /* unacknowledged packets of one QP, at most */
 
@@ -41,7 +43,8 @@ struct qp_shared {
 	struct multipaths *multipaths; /* NULL: each QP has one path */
 	/* NULL: responses behind a missing one are dropped, and all is requested again */
 	struct read_gaps *read_gaps;
-	struct peers *peers; /* NULL: no peer is asked which extensions it has */
+	struct peers *peers;     /* NULL: no peer is asked which extensions it has */
+	struct req_times *times; /* NULL: no request is measured */
 	/* Time of the last poll that emptied the receive queue and the hand-off rings: packets of this
 	 * pass arrived later, but for those of a hand-off ring. A lower bound of round trips (congestion.c). */
 	uint64_t polled_ns;
@@ -106,8 +109,7 @@ struct requester {
 	uint8_t fail_verdict;
 	/* una_psn was requested again: a READ response may start anew */
 	bool read_restart : 1;
-	/* una_psn was resent for a NAK or an implied NAK: further ones for the same loss
-	 * are ignored */
+	/* una_psn was resent for a NAK or an implied NAK: further ones for the same loss are ignored */
 	bool in_recovery : 1;
 	bool draining : 1;   /* SQD: requests under way are still to be completed */
 	bool stalled : 1;    /* a second probe was due: see congestion_probe() */
@@ -190,8 +192,7 @@ struct resp_res {
 	uint64_t va; /* READ: address of the first byte */
 	union {
 		uint64_t value; /* atomic: value before the operation */
-		/* READ: packets to send again besides those up to end, a bit for each of the
-		 * first RES_PARTS */
+		/* READ: packets to send again besides those up to end, a bit for each of the first RES_PARTS */
 		uint64_t parts;
 	};
 	uint32_t kind : 8;  /* enum op_kind */
@@ -209,8 +210,7 @@ struct responder {
 	uint8_t wait;      /* enum resp_wait */
 	uint8_t msg;       /* op_kind of the message in progress; OP_UNKNOWN: none is */
 	bool wqe_held : 1; /* qp->wqe is a receive that was taken and is not completed */
-	/* The last message was an RDMA WRITE without immediate data: no completion tells the
-	 * application of it. */
+	/* The last message was an RDMA WRITE without immediate data: no completion tells the application of it. */
 	bool plain_write : 1;
 	bool cnp_due : 1;  /* a congestion notification is to be sent, see cnp.h */
 	bool sack_due : 1; /* a selective acknowledgement is to be sent, see hold.h */
@@ -223,8 +223,7 @@ struct responder {
 	uint32_t rkey;
 	uint32_t left; /* bytes of its DMA length to come */
 	uint64_t va;   /* where the next byte goes */
-	/* Responder resources: a ring of the last res_max requests that took one. Indices
-	 * run freely. */
+	/* Responder resources: a ring of the last res_max requests that took one. Indices run freely. */
 	uint32_t res_end; /* after the newest */
 	/* oldest that is not fully answered, or is to be answered again */
 	uint32_t res_next;
@@ -269,8 +268,7 @@ struct qp {
 	/* Members read by dispatch, in both directions, and by posts. */
 	uint32_t qpn;
 	uint32_t dest_qpn;
-	/* see resp_due_changed() */
-	bool resp_due;
+	bool resp_due;      /* see resp_due_changed() */
 	uint8_t type;       /* enum ibv_qp_type */
 	uint8_t pmtu_shift; /* 8..12 */
 	uint8_t op_base;    /* service bits of the opcodes */
@@ -301,9 +299,11 @@ struct qp {
 	bool sacks : 1;       /* the peer's QP has sent a selective acknowledgement */
 	bool probed_read : 1; /* the last probe was of a READ or the like */
 	bool read_repeated : 1; /* a missing range of a READ was asked for again since RESET */
+	bool timed : 1;         /* a request of it is measured, see req_time.h */
 	uint8_t sack_board; /* req.sacked: index of the scoreboard */
 	uint8_t read_gap;   /* 1 + index of the gap record, see read_gap.h; 0: none */
 	uint16_t multipath; /* 1 + index of its multipath state; 0: it has one path */
+	uint8_t untimed; /* 1: the next request that starts may be measured, 2: the one behind it, ... */
 	struct responder resp LINE_ALIGNED;
 	/* the responder's current receive, with room for the largest that it may take */
 	struct recv_wqe *wqe;

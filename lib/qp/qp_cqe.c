@@ -73,10 +73,12 @@ qp_complete_recv_error(
 	return cqe_put(qp, qp->recv_cq, &cqe);
 }
 
-/* The oldest request has an mbuf, or is counted, or is signaled. */
+/* The oldest request is measured, or has an mbuf, or is counted, or is signaled. */
 static __rte_noinline bool
 complete_marked(struct qp *qp, uint32_t marks)
 {
+	if (marks & PSN_RANGE_TIMED)
+		req_time_end(qp);
 	if (marks & PSN_RANGE_MBUF)
 		mbuf_send_done(qp, qp->req.una_idx);
 	if (marks & PSN_RANGE_COUNTED)

@@ -185,6 +185,7 @@ qp_init(struct qp *qp, uint32_t qpn, const struct qp_conf *given, const struct a
 	qp->op_base = op_base_of(conf->type);
 	qp->state = IBV_QPS_RESET;
 	qp->pkey = PKEY_DEFAULT;
+	qp->untimed = 1; /* the first request is measured */
 	qp->pd = conf->pd;
 	qp->xrcd = conf->xrcd;
 	qp->send_cq = conf->send_cq;

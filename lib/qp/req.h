@@ -11,6 +11,7 @@
 #include "base/usdt.h"
 #include "qp/qp_state.h"
 #include "qp/read_gap_state.h"
+#include "qp/req_time.h"
 #include "qp/sack_board.h"
 #include "qp/wr_row.h"
 
@@ -172,6 +173,8 @@ req_take_psns(struct qp *qp, const struct send_wqe *wqe, uint32_t packets)
 	end |= (wqe->flags & WQE_MARKS) << PSN_RANGE_FLAGS_SHIFT;
 	if (wr_has_response(wr_row(wqe)->kind))
 		end |= PSN_RANGE_NEEDS_RESPONSE;
+	if (packets != 0 && unlikely(--qp->untimed == 0))
+		end |= req_time_start(qp);
 	range->first_psn = req->next_psn;
 	/* Atomic, so that the compiler does not merge both members into one vector store:
 	 * the next load of this one would stall on it. */

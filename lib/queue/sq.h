@@ -94,6 +94,8 @@ static_assert(sizeof(struct psn_range) == 8, "eight per cache line");
 #define PSN_RANGE_MBUF (UINT32_C(1) << 30)
 /* it is counted when it completes */
 #define PSN_RANGE_COUNTED (UINT32_C(1) << 29)
+/* the time that it takes is measured */
+#define PSN_RANGE_TIMED (UINT32_C(1) << 28)
 /* from the bits of the flags to those of the range */
 #define PSN_RANGE_FLAGS_SHIFT 23
 static_assert(
@@ -102,7 +104,8 @@ static_assert(
 		((uint32_t)WQE_COUNTED << PSN_RANGE_FLAGS_SHIFT) == PSN_RANGE_COUNTED,
 	"one shift for all");
 #define WQE_MARKS ((uint32_t)(IBV_SEND_SIGNALED | WQE_MBUF | WQE_COUNTED))
-#define PSN_RANGE_MARKS (WQE_MARKS << PSN_RANGE_FLAGS_SHIFT)
+/* of a request for which more is to be done when it completes */
+#define PSN_RANGE_MARKS (WQE_MARKS << PSN_RANGE_FLAGS_SHIFT | PSN_RANGE_TIMED)
 
 static inline uint32_t
 psn_range_end(const struct psn_range *range)

@@ -27,7 +27,7 @@
 #include "ucm/abi.h"
 
 #define SW_PROTO_MAGIC 0x726f6361u /* "roca" */
-#define SW_PROTO_VERSION 19
+#define SW_PROTO_VERSION 20
 #define SW_NAME_MAX 64
 #define SW_PROCESS_KEY 16 /* bytes of a process key */
 
@@ -134,6 +134,8 @@ enum sw_status_part {
 	 * dest_qpn; a few at a time, with commas between them. ENOENT: there is none. */
 	SW_STATUS_CLIENT,
 	SW_STATUS_USER,
+	/* How long requests took, by type of QP and operation: of one client, as above; 0: of departed ones. */
+	SW_STATUS_LATENCIES,
 };
 
 struct sw_request {

@@ -310,6 +310,7 @@ sw_client_remove(struct sw_client *client)
 	client->thread->client_count--;
 	stats_add(&sw->departed, &client->stats);
 	stats_add(&sw->departed, &client->control_stats);
+	latencies_add(&sw->departed_latencies, &client->region.client->latencies);
 	if (client->account != NULL)
 		client->account->holders++;
 	TAILQ_INSERT_TAIL(&sw->ended, client, link);

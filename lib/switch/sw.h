@@ -181,9 +181,10 @@ struct sw {
 	/* Clients found corrupt so far; the daemon disconnects them. Any thread counts them:
 	 * sw_corrupt_count(). */
 	uint32_t corrupt_count;
-	struct uplink *up;                 /* the daemon's port; NULL: there is none */
-	struct ext_query *ext;             /* knows the extensions of other hosts */
-	struct sw_stats departed;          /* totals of departed clients */
+	struct uplink *up;        /* the daemon's port; NULL: there is none */
+	struct ext_query *ext;    /* knows the extensions of other hosts */
+	struct sw_stats departed; /* totals of departed clients */
+	struct latencies departed_latencies;
 	struct random_key group_key;       /* of the hash of group_buckets */
 	uint16_t group_buckets[SW_GROUPS]; /* index + 1 of the first group, 0: none */
 	struct sw_group groups[SW_GROUPS];

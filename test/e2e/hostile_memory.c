@@ -32,11 +32,15 @@ mode_scribble(void)
 			uint64_t *word = (uint64_t *)me.region.client;
 			bool all = random_next() % 4 == 0;
 			size_t span = (all ? region_client_size(&me.region.geom)
-					   : sizeof(struct region_client)) /
+					   : offsetof(struct region_client, latencies)) /
 				      8;
+			uint64_t *said = (uint64_t *)&me.region.client->latencies;
 
 			for (unsigned i = 0; i < (all ? 1u << 16 : 3u); i++)
 				word[random_next() % span] =
+					random_next() >> random_next() % 64;
+			for (unsigned i = 0; i < 3; i++)
+				said[random_next() % (sizeof(struct latencies) / 8)] =
 					random_next() >> random_next() % 64;
 			daemon_notify(&me);
 		} while (session_call(&me.session, &req, &reply, NULL, 0) == 0 &&

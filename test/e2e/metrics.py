@@ -177,6 +177,10 @@ def scraped():
         query = 'rocade_engine_rx_roce_total{program="flow"} > 0'
         until(lambda: found("http://" + own, query))
         case("Prometheus scrapes a client's counters", found("http://" + own, query), server.output())
+        query = 'histogram_quantile(0.5, rocade_client_request_seconds_bucket{program="flow"}) > 0'
+        until(lambda: found("http://" + own, query))
+        case("Prometheus computes a quantile of a client's latencies", found("http://" + own, query),
+             get(where, headers=OPENMETRICS)[2])
         case("Prometheus knows a counter as one, by OpenMetrics' name", "counter" in str(kinds(own)),
              str(kinds(own)))
         server.send_signal(signal.SIGTERM)

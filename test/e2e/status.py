@@ -181,6 +181,52 @@ def traffic():
         pair.finish()
 
 
+def plausible(row):
+    """Whether a histogram counts each time once, and the sum lies between what the bounds of the buckets say."""
+    counts = list(row["buckets"].values())
+    bounds = [int(bound) for bound in row["buckets"] if bound != "inf"]
+    least = sum(n * below for n, below in zip(counts, [0, *bounds]))
+    most = sum(n * bound for n, bound in zip(counts, bounds))
+    return row["count"] == sum(counts) > 0 and least <= row["sum_ns"] and (
+        counts[-1] > 0 or row["sum_ns"] <= most)
+
+
+def latencies():
+    with Daemon() as daemon:
+        case("without a client there are no latencies", json.loads(
+            status(daemon, "--json").stdout)["departed_latencies"] == [])
+        for program, kind, operation in (
+                ("ib_send_lat", "RC", "send"), ("ib_write_lat", "RC", "write"), ("ib_read_lat", "RC", "read"),
+                ("ib_atomic_lat", "RC", "atomic"), ("ib_send_lat", "UC", "send")):
+            served, done, text = daemon.pair(program, "-x", "0", "-F", "-c", kind, "-n", "200")
+            until(daemon.idle)
+            rows = json.loads(status(daemon, "--json").stdout)["departed_latencies"]
+            mine = [row for row in rows if (row["type"], row["operation"]) == (kind, operation)]
+            case("%s -c %s leaves a histogram" % (program, kind), (served, done) == (0, 0) and len(mine) == 1 and
+                 all(map(plausible, rows)), text + str(rows))
+        case("each type and operation has one row", len(rows) == len(
+            {(row["type"], row["operation"]) for row in rows}), str(rows))
+        text = status(daemon, "--latencies").stdout
+        case("--latencies prints a line for each", all(re.search(
+            r"(?m)^departed clients: %s %s: %d measured, mean \d+\.\d (us|ms|s)(, [0-9.]+ %% (within|above) \d+\.\d "
+            r"(us|ms|s)){3}$" % (row["type"], row["operation"], row["count"]), text) for row in rows), text)
+        case("without --latencies there is none", "measured" not in status(daemon).stdout)
+        pair = flow(daemon, "pair")
+        case("the histogram of a client that runs", until(lambda: [
+            row["operation"] for c in json.loads(status(daemon, "--json").stdout)["clients"]
+            for row in c["latencies"] if row["type"] == "RC" and row["count"] > 0]), status(daemon, "--json").stdout)
+        text, found, wrong = metrics(daemon)
+        case("promtool accepts histograms", not wrong, wrong)
+        counts = {key[1:]: value for key, value in found.items() if key[0] == "rocade_client_request_seconds_count"}
+        case("the metrics of a client have its histogram", counts and all(
+            value == found["rocade_client_request_seconds_bucket", *sorted([*labels, ("le", "+Inf")])] and
+            found["rocade_client_request_seconds_sum", *labels] >= 0 for labels, value in counts.items()), text)
+        case("the metrics have those of departed clients", all(
+            found["rocade_departed_request_seconds_count", ("operation", row["operation"]), ("type", row["type"])] ==
+            row["count"] for row in rows), text)
+        pair.finish()
+
+
 SERIES = re.compile(r'(\w+)\{((?:\w+="(?:[^"\\\n]|\\.)*",?)*)\} (\S+)$')
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
@@ -435,4 +481,4 @@ def telemetry():
 
 
 if __name__ == "__main__":
-    sys.exit(run(objects, peers, traffic, prometheus, events, errors, telemetry))
+    sys.exit(run(objects, peers, traffic, latencies, prometheus, events, errors, telemetry))

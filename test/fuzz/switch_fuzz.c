@@ -203,9 +203,10 @@ hostile_overwrite(struct world *w, struct input *in)
 {
 	struct fixture_client *c = &w->fixture.c[HOSTILE];
 	size_t size = region_client_size(&c->client->region.geom);
-	/* The indices and descriptors come first. */
+	/* The indices come first. */
 	size_t at =
-		take16(in) % (take8(in) & 1 ? size : sizeof(struct region_client) + 512);
+		take16(in) %
+		(take8(in) & 1 ? size : offsetof(struct region_client, latencies) + 512);
 	size_t len = take8(in) % 16;
 	const uint8_t *bytes = take_bytes(in, &len);
 

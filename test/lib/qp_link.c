@@ -148,7 +148,9 @@ host_init(struct host *h, uint32_t qpn, uint32_t pd, bool srq)
 		.gids = (const uint8_t(*)[16])h->gid,
 		.gid_count = 1,
 		.stats = &h->stats,
-		.claim = &h->claim};
+		.claim = &h->claim,
+		.times = &h->times};
+	h->times.latencies = &h->times.own;
 	peer_windows_init(&h->peer, conf->peer_window, &(struct cc_conf){.on = conf->cc});
 	h->peer.qps = 1;
 	assert_int_equal(qp_init(&h->qp, qpn, &qc, mem, &h->events, h), 0);
@@ -188,6 +190,7 @@ host_fini(struct host *h)
 	assert_int_equal(h->wire_count, 0);
 	expect_idle(h);
 	qp_reset(&h->qp);
+	assert_true(req_times_idle(&h->times));
 	assert_int_equal(h->peer.send.inflight, 0);
 	assert_int_equal(h->peer.read.inflight, 0);
 	cq_detach(&h->send_cq, 0);

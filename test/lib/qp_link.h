@@ -14,6 +14,7 @@
 #include "case.h"
 #include "post.h"
 #include "qp/qp.h"
+#include "qp/req_time.h"
 #include "wire/psn.h"
 
 #define WIRE_MAX 1024 /* most frames queued in one direction */
@@ -57,6 +58,7 @@ struct host {
 	struct qp_link *link;
 	struct qp_shared shared;
 	struct qp_claim claim;
+	struct req_times times; /* of the QP's requests */
 	struct port_stats stats;
 	struct key_table keys;
 	struct cq send_cq, recv_cq;

@@ -19,7 +19,11 @@ static const char snapshot_text[] =
 	"   \"peers\": [{\"address\": \"::3\", \"qps\": 1, \"srtt_ns\": 1500,"
 	"     \"send\": {\"cc_window\": 0.25}},"
 	"    {\"address\": \"::3\", \"qps\": 2}]},"
-	"  {\"id\": 2, \"pid\": 77, \"name\": \"two\", \"answered\": false, \"srq_count\": 1}]}";
+	"  {\"id\": 2, \"pid\": 77, \"name\": \"two\", \"answered\": false, \"srq_count\": 1,"
+	"   \"latencies\": [{\"type\": \"RC\", \"operation\": \"read\", \"count\": 9, \"sum_ns\": 7500,"
+	"     \"buckets\": {\"512\": 2, \"1024\": 0, \"2147483648\": 4, \"inf\": 3}}]}],"
+	" \"departed_latencies\": [{\"type\": \"UC\", \"operation\": \"send\", \"count\": 1,"
+	"   \"sum_ns\": 1, \"buckets\": {\"512\": 1, \"inf\": 0}}]}";
 
 /* Returns what is printed of the snapshot. */
 static char *
@@ -125,6 +129,31 @@ TEST(each_queue_has_series)
 	assert_int_equal(
 		occurrences(text, "# TYPE rocade_queue_taken_over_total counter\n"), 1);
 	assert_int_equal(occurrences(text, "rocade_queue_drop_handover_full_total{"), 1);
+	free(text);
+}
+
+#define READS DEVICE ",client=\"2\",program=\"two\",type=\"RC\",operation=\"read\""
+
+/* Buckets contain those before them, and the last one is all. The daemon knows them of a client that does not
+ * answer. */
+TEST(histograms_are_cumulative)
+{
+	char *text = printed(&(struct view_conf){.qps = false});
+
+	assert_non_null(strstr(text,
+		"# TYPE rocade_client_request_seconds histogram\n"
+		"rocade_client_request_seconds_bucket{" READS ",le=\"5.12e-07\"} 2\n"
+		"rocade_client_request_seconds_bucket{" READS ",le=\"1.024e-06\"} 2\n"
+		"rocade_client_request_seconds_bucket{" READS ",le=\"2.147483648\"} 6\n"
+		"rocade_client_request_seconds_bucket{" READS ",le=\"+Inf\"} 9\n"
+		"rocade_client_request_seconds_sum{" READS "} 7.5e-06\n"
+		"rocade_client_request_seconds_count{" READS "} 9\n"));
+	assert_non_null(strstr(text, "rocade_departed_request_seconds_count{" DEVICE
+				     ",type=\"UC\",operation=\"send\"} 1\n"));
+	free(text);
+	text = printed_as(true, &(struct view_conf){.qps = false});
+	assert_int_equal(
+		occurrences(text, "# TYPE rocade_client_request_seconds histogram\n"), 1);
 	free(text);
 }
 

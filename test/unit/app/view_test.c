@@ -143,6 +143,66 @@ TEST(traffic_of_departed_clients)
 		"departed clients moved "));
 }
 
+static json_t *
+snapshot_of_latencies(void)
+{
+	return json_pack(
+		"{s:[{s:i,s:[{s:s,s:s,s:i,s:i,s:{s:i,s:i,s:i,s:i}}]}],s:[{s:s,s:s,s:i,s:"
+		"i,s:{s:i,s:i}}]}",
+		"clients", "id", 1, "latencies", "type", "RC", "operation", "read",
+		"count", 1000, "sum_ns", 1500000, "buckets", "512", 499, "1024", 490,
+		"4194304", 9, "inf", 2, "departed_latencies", "type", "UC", "operation",
+		"send", "count", 1, "sum_ns", 2000000, "buckets", "2147483648", 1, "inf",
+		0);
+}
+
+/* By the longest time of a bucket; of the last bucket by the shortest one. */
+TEST(latencies_of_clients)
+{
+	const struct view_conf conf = {.latencies = true}, without = {.latencies = false};
+	json_t *snapshot = snapshot_of_latencies();
+	char *text = NULL;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
+
+	assert_non_null(to);
+	view_print(to, snapshot, &conf);
+	assert_int_equal(fclose(to), 0);
+	assert_non_null(strstr(text,
+		"\n      RC read: 1000 measured, mean 1.5 us, 50 % within 1.0 us, 99 % within "
+		"4.2 ms, 99.9 % above 4.2 ms\n"));
+	assert_non_null(strstr(text,
+		"\ndeparted clients: UC send: 1 measured, mean 2.0 ms, 50 % within 2.1 s, 99 % "
+		"within 2.1 s, 99.9 % within 2.1 s\n"));
+	free(text);
+	to = open_memstream(&text, &size);
+	assert_non_null(to);
+	view_print(to, snapshot, &without);
+	assert_int_equal(fclose(to), 0);
+	assert_null(strstr(text, "measured"));
+	free(text);
+	json_decref(snapshot);
+}
+
+/* Each row goes to its client, that with the id 0 to those that have departed. */
+TEST(latencies_have_their_client)
+{
+	json_t *snapshot = snapshot_read(strdup(
+		"{\"daemon\": {\"clients\": [{\"id\": 1}, {\"id\": 2}], \"latencies\": "
+		"[{\"id\": 0, \"latencies\": [7]}, {\"id\": 2, \"latencies\": [8, 9]},"
+		" {\"id\": 3, \"latencies\": [1]}]}, \"reports\": []}"));
+	const json_t *clients = json_object_get(snapshot, "clients");
+
+	assert_int_equal(
+		json_array_size(json_object_get(snapshot, "departed_latencies")), 1);
+	assert_null(json_object_get(json_array_get(clients, 0), "latencies"));
+	assert_int_equal(
+		json_array_size(json_object_get(json_array_get(clients, 1), "latencies")),
+		2);
+	assert_null(json_object_get(snapshot, "latencies"));
+	json_decref(snapshot);
+}
+
 TEST(without_errors_there_is_no_line)
 {
 	const struct view_conf conf = {.qps = false};
