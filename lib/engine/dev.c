@@ -384,6 +384,14 @@ dev_stats(struct dev *dev, struct port_stats *out)
 		port_stats_add(out, engine_stats(dev->engines[i]));
 }
 
+void
+dev_latencies(struct dev *dev, struct latencies *out)
+{
+	memset(out, 0, sizeof(*out));
+	for (unsigned i = 0; i < dev->engine_count; i++)
+		latencies_add(out, dev->engines[i]->times.latencies);
+}
+
 /* Passes up to max peers of an engine to fn. Returns how many it has passed. */
 static unsigned
 engine_peers_each(const struct engine *e, unsigned max, dev_peer_fn fn, void *arg)

@@ -236,6 +236,9 @@ void dev_cq_fail(struct dev *dev, struct cq *cq);
 void dev_gids_fill(const struct net_conf *net, uint8_t gids[DEV_GIDS][16]);
 /* Sums the engines' counters. */
 void dev_stats(struct dev *dev, struct port_stats *out);
+struct latencies;
+/* Sums the engines' histograms. */
+void dev_latencies(struct dev *dev, struct latencies *out);
 /* Calls fn for peers of all engines, at most max of them, with the lock of their engine
  * held. Returns how many there are. */
 typedef void (*dev_peer_fn)(const struct peer_info *peer, void *arg);

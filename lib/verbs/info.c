@@ -2,8 +2,11 @@
 /* Counters, the state of QPs and peers, and the engine functions of rocade.h. */
 #include <string.h>
 
+#include <rocade/latencies.h>
+
 #include "verbs/objects.h"
 #include "verbs/forward.h"
+#include "base/latencies.h"
 #include "engine/clock.h"
 #include "qp/flight.h"
 #include "qp/send_age.h"
@@ -116,6 +119,32 @@ rocade_qp_events(struct ibv_qp *ibv, void (*line)(const char *text, void *arg), 
 			"events");
 	flight_print(&copy, line, arg);
 	return 0;
+}
+
+static_assert(ROCADE_LATENCY_BUCKETS == LATENCY_BUCKETS && LATENCY_FIRST_NS == 512,
+	"as the header says");
+
+EXPORT unsigned
+rocade_port_latencies_sized(struct rocade_port *port, struct rocade_latency *rows,
+	unsigned n, size_t row_size)
+{
+	struct latencies sums;
+
+	if (arg_missing("port", port))
+		return 0;
+	n = rows_of(rows, n);
+	dev_latencies(port->dev, &sums);
+	for (unsigned i = 0; i < n && i < LATENCY_TYPES * LATENCY_OPS; i++) {
+		const struct latency_hist *hist =
+			&sums.of[i / LATENCY_OPS][i % LATENCY_OPS];
+		struct rocade_latency row = {.type = latency_type_names[i / LATENCY_OPS],
+			.operation = latency_op_names[i % LATENCY_OPS],
+			.sum_ns = hist->sum_ns};
+
+		memcpy(row.buckets, hist->count, sizeof(row.buckets));
+		out_give((char *)rows + i * row_size, row_size, &row, sizeof(row));
+	}
+	return LATENCY_TYPES * LATENCY_OPS;
 }
 
 static struct rocade_peer_window

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rocade/latencies.h>
+
 #include "api_fixture.h"
 #include "case.h"
 
@@ -309,6 +311,49 @@ TEST_WITH(test_peers, api_setup, api_teardown)
 	assert_int_equal(peer->send.cc_target_ns, 0);
 	assert_int_equal(peer->read.cc_target_ns, 0);
 	assert_int_equal(rocade_port_peers(pair.a.port, NULL, 0), n);
+}
+
+static uint64_t
+latency_count_of(const struct rocade_latency *row)
+{
+	uint64_t count = 0;
+
+	for (unsigned i = 0; i < ROCADE_LATENCY_BUCKETS; i++)
+		count += row->buckets[i];
+	return count;
+}
+
+/* Rows have the size that the program knows. A SEND is in the row of its type and operation. */
+TEST_WITH(test_latencies, api_setup, api_teardown)
+{
+	struct {
+		struct rocade_latency row;
+		uint64_t more;
+	} later[20];
+	struct rocade_latency rows[20];
+	unsigned n = rocade_port_latencies(pair.a.port, rows, 20);
+	uint64_t before = latency_count_of(&rows[0]);
+	struct ibv_wc wc;
+
+	assert_int_equal(n, 18);
+	assert_string_equal(rows[0].type, "RC");
+	assert_string_equal(rows[0].operation, "send");
+	assert_string_equal(rows[17].type, "XRC");
+	assert_string_equal(rows[17].operation, "flush");
+	assert_int_equal(pair_post_srq(&pair.b, 0, 0, 64), 0);
+	assert_int_equal(pair_send(&pair.a, 0, 0, 0, 64, 0), 0);
+	pair_drain(&pair);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
+	memset(later, 0xA5, sizeof(later));
+	assert_int_equal(rocade_port_latencies_sized(
+				 pair.a.port, &later[0].row, 20, sizeof(later[0])),
+		n);
+	assert_int_equal(latency_count_of(&later[0].row), before + 1);
+	for (unsigned i = 0; i < 20; i++)
+		assert_int_equal(later[i].more, i < n ? 0 : UINT64_C(0xA5A5A5A5A5A5A5A5));
+	for (unsigned i = 1; i < n; i++)
+		assert_int_equal(
+			latency_count_of(&later[i].row), latency_count_of(&rows[i]));
 }
 
 TEST_WITH(test_set_addresses, api_setup, api_teardown)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <rocade/cm.h>
+#include <rocade/latencies.h>
 #include <rocade/mbuf.h>
 #include <rocade/shared.h>
 
@@ -439,6 +440,7 @@ TEST(no_member_lies_in_the_padding_of_a_release)
 		LAYOUT(rocade_cq_info, 12, 3),
 		LAYOUT(rocade_neigh, 40, 0),
 		LAYOUT(rocade_peer, 104, 0),
+		LAYOUT(rocade_latency, 216, 0),
 		LAYOUT(rocade_impair, 24, 0),
 		LAYOUT(rocade_impair_stats, 32, 0),
 		LAYOUT(rocade_port_dump_conf, 32, 2),
