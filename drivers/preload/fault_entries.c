@@ -63,10 +63,6 @@ fail_number(int err)
 	return err;
 }
 
-#define FAIL_POINTER(err) fail_pointer(err)
-#define FAIL_NUMBER(err) fail_number(err)
-#define FAIL_MINUS(err) fail_minus(err)
-
 #define VERB(kind, type, call, function, node, parameters, arguments, context_)          \
 	EXPORT type function parameters                                                  \
 	{                                                                                \
@@ -77,25 +73,33 @@ fail_number(int err)
 		if (err == 0 && fault_context_is_patched(context_))                      \
 			err = fault_refusal(FAULT_##call);                               \
 		if (err != 0)                                                            \
-			return FAIL_##kind(err);                                         \
+			return fail_##kind(err);                                         \
 		fault_inside++;                                                          \
 		value = next arguments;                                                  \
 		fault_inside--;                                                          \
 		return value;                                                            \
 	}
 
+/* Whether an ID is of another device: verbs is NULL as long as it has none. */
+static bool
+is_elsewhere(const struct ibv_context *verbs)
+{
+	return verbs != NULL && !fault_context_is_patched(verbs);
+}
+
 /* It calls verbs itself, which count. Its own calls of these functions, for example to find out what the kernel
  * has, do not. */
-#define CM(kind, type, call, function, node, parameters, arguments)                      \
+#define CM(kind, type, call, function, node, parameters, arguments, context_)            \
 	EXPORT type function parameters                                                  \
 	{                                                                                \
 		__typeof__(&function) next = NEXT(function, node);                       \
 		int err = next == NULL ? ENOSYS : 0;                                     \
                                                                                          \
-		if (err == 0 && !fault_same_library(__builtin_return_address(0),         \
-					(const void *)next))                             \
+		if (err == 0 && !is_elsewhere(context_) &&                               \
+			!fault_same_library(                                             \
+				__builtin_return_address(0), (const void *)next))        \
 			err = fault_refusal(FAULT_##call);                               \
-		return err != 0 ? FAIL_##kind(err) : next arguments;                     \
+		return err != 0 ? fail_##kind(err) : next arguments;                     \
 	}
 
 #include "preload/fault_entries.def"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What librocade-faults offers librocade-verbs. */
+/* The function of librocade-faults that librocade-verbs calls. */
 #ifndef ROCADE_PRELOAD_FAULT_FUNCTION_H
 #define ROCADE_PRELOAD_FAULT_FUNCTION_H
 

@@ -6,7 +6,8 @@
 
 #include "preload/fault_process.h"
 
-/* The functions that they had before: the same for all contexts. */
+/* The functions that they had before: the same for all contexts and QPs, so that they are stored once. Other threads
+ * read them without the lock. */
 static struct {
 	struct ibv_context_ops ops;
 	struct ibv_cq_ex *(*create_cq_ex)(
@@ -42,34 +43,27 @@ fault_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	return fault_refusal(FAULT_alloc_mw) != 0 ? NULL : next.ops.alloc_mw(pd, type);
 }
 
-/* A list of work requests: each is counted. Those before the one that is refused are posted one by one, in copies,
- * because the list is the program's. */
+/* A list of work requests: if a rule is of this call, they are posted one by one, in copies, because the list is the
+ * program's. Each counts just before it is posted: those behind one that the device refuses do not count. */
 #define POST(name, object, request)                                                      \
 	static int fault_##name(                                                         \
 		struct object *to, struct request *wr, struct request **bad)             \
 	{                                                                                \
-		struct request *refused = wr;                                            \
-		struct fault_hit hit = {.rule = NULL};                                   \
-		int err;                                                                 \
+		int err = 0;                                                             \
                                                                                          \
-		for (; refused != NULL; refused = refused->next) {                       \
-			hit = fault_find(FAULT_##name);                                  \
-			if (hit.rule != NULL)                                            \
-				break;                                                   \
-		}                                                                        \
-		if (hit.rule == NULL)                                                    \
+		if (!fault_is_possible(FAULT_##name))                                    \
 			return next.ops.name(to, wr, bad);                               \
-		for (; wr != refused; wr = wr->next) {                                   \
+		for (; wr != NULL; wr = wr->next) {                                      \
 			struct request one = *wr, *bad_one;                              \
                                                                                          \
 			one.next = NULL;                                                 \
-			err = next.ops.name(to, &one, &bad_one);                         \
+			err = fault_refusal(FAULT_##name);                               \
+			if (err == 0)                                                    \
+				err = next.ops.name(to, &one, &bad_one);                 \
 			if (err != 0)                                                    \
-				goto out;                                                \
+				break;                                                   \
 		}                                                                        \
-		err = fault_apply(FAULT_##name, &hit);                                   \
-	out:                                                                             \
-		if (bad != NULL)                                                         \
+		if (err != 0 && bad != NULL)                                             \
 			*bad = wr;                                                       \
 		return err;                                                              \
 	}
@@ -118,10 +112,12 @@ fault_context_patch(struct ibv_context *context, const void *opened_by)
 		!fault_same_library((const void *)context->ops.poll_cq, opened_by))
 		return;
 	pthread_mutex_lock(&next_lock);
-	next.ops = context->ops;
-	next.create_cq_ex = extended->create_cq_ex;
-	next.create_qp_ex = extended->create_qp_ex;
-	next.create_srq_ex = extended->create_srq_ex;
+	if (next.ops.poll_cq == NULL) {
+		next.ops = context->ops;
+		next.create_cq_ex = extended->create_cq_ex;
+		next.create_qp_ex = extended->create_qp_ex;
+		next.create_srq_ex = extended->create_srq_ex;
+	}
 	pthread_mutex_unlock(&next_lock);
 	extended->create_cq_ex = fault_create_cq_ex;
 	extended->create_qp_ex = fault_create_qp_ex;
@@ -145,7 +141,8 @@ fault_wr_patch(struct ibv_qp_ex *ex)
 {
 	pthread_mutex_lock(&next_lock);
 	if (ex->wr_complete != fault_wr_complete) {
-		next.wr_complete = ex->wr_complete;
+		if (next.wr_complete == NULL)
+			next.wr_complete = ex->wr_complete;
 		ex->wr_complete = fault_wr_complete;
 	}
 	pthread_mutex_unlock(&next_lock);

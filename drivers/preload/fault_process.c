@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Loads the script, counts, writes the journal, and reports at the end which rules never matched. */
+/* Loads the script, counts, writes the journal, and reports at the end which rules were never applied. */
+#include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -8,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/error_fd.h"
 #include "base/off.h"
 #include "preload/fault_process.h"
 
@@ -20,7 +23,9 @@ __thread unsigned fault_inside;
 static struct {
 	struct fault_script script;
 	struct fault_plan plan;
-	const char *path, *journal;              /* NULL: none */
+	const char *path, *journal; /* NULL: none */
+	dev_t journal_dev;          /* of the file that the journal was at first */
+	ino_t journal_ino;
 	char name[FAULT_NAME_MAX + 1], comm[16]; /* of the program */
 	bool used;                               /* a call was counted */
 	bool journal_failed;
@@ -33,13 +38,14 @@ self_forked(void)
 {
 	fault_plan_restart(&self.plan);
 	self.used = false;
+	error_leave();
 }
 
 /* A program whose faults are not known does not run. */
 static __attribute__((noreturn)) void
 self_end(const char *why)
 {
-	dprintf(STDERR_FILENO, "rocade: faults: %s\n", why);
+	dprintf(error_fd(), "rocade: faults: %s\n", why);
 	_exit(1);
 }
 
@@ -47,28 +53,69 @@ self_end(const char *why)
 static const char *
 variable(const char *name)
 {
-	const char *value = getenv(name);
+	const char *value = secure_getenv(name);
 
 	return value != NULL && value[0] != '\0' ? strdup(value) : NULL;
+}
+
+/* rocade-run writes the number in decimal digits. */
+static uint64_t
+seed_read(void)
+{
+	const char *text = secure_getenv("ROCADE_FAULTS_SEED");
+	char *end, why[FAULT_WHY_MAX];
+	uint64_t seed;
+
+	if (text == NULL)
+		return 1;
+	errno = 0;
+	seed = strtoull(text, &end, 10);
+	if (!isdigit((unsigned char)text[0]) || *end != '\0' || errno != 0) {
+		snprintf(why, sizeof(why),
+			"invalid value '%.40s' of ROCADE_FAULTS_SEED: expected a number "
+			"from 0 to 18446744073709551615",
+			text);
+		self_end(why);
+	}
+	return seed;
+}
+
+/* The names as a journal has them. argv[0] may be empty. */
+static void
+names_read(void)
+{
+	prctl(PR_GET_NAME, self.comm);
+	if (self.comm[0] == '\0')
+		strcpy(self.comm, "?");
+	snprintf(self.name, sizeof(self.name), "%s",
+		program_invocation_short_name[0] != '\0' ? program_invocation_short_name
+							 : self.comm);
+	for (char *c = self.name; *c != '\0'; c++)
+		*c = fault_name_byte(*c);
+	for (char *c = self.comm; *c != '\0'; c++)
+		*c = fault_name_byte(*c);
 }
 
 static void
 self_load(void)
 {
 	const char *names[2] = {self.name, self.comm};
-	const char *seed = getenv("ROCADE_FAULTS_SEED");
 	char why[FAULT_WHY_MAX];
+	struct stat st;
 
 	self.path = variable("ROCADE_FAULTS");
 	if (self.path == NULL)
 		return;
+	error_keep();
 	self.journal = variable("ROCADE_FAULT_JOURNAL");
-	snprintf(self.name, sizeof(self.name), "%s", program_invocation_short_name);
-	prctl(PR_GET_NAME, self.comm);
+	if (self.journal != NULL && stat(self.journal, &st) == 0) {
+		self.journal_dev = st.st_dev;
+		self.journal_ino = st.st_ino;
+	}
+	names_read();
 	if (fault_script_read(&self.script, self.path, why) != 0)
 		self_end(why);
-	if (fault_plan_init(&self.plan, &self.script,
-		    seed != NULL ? strtoull(seed, NULL, 10) : 1, names, 2) != 0)
+	if (fault_plan_init(&self.plan, &self.script, seed_read(), names, 2) != 0)
 		self_end("out of memory");
 	pthread_atfork(NULL, NULL, self_forked);
 }
@@ -80,17 +127,6 @@ fault_process_begins(void)
 	pthread_once(&once, self_load);
 }
 
-struct fault_hit
-fault_find(enum fault_call call)
-{
-	pthread_once(&once, self_load);
-	if (self.plan.script == NULL)
-		return (struct fault_hit){.rule = NULL};
-	if (!__atomic_load_n(&self.used, __ATOMIC_RELAXED))
-		__atomic_store_n(&self.used, true, __ATOMIC_RELAXED);
-	return fault_plan_next(&self.plan, call);
-}
-
 bool
 fault_same_library(const void *a, const void *b)
 {
@@ -100,49 +136,84 @@ fault_same_library(const void *a, const void *b)
 	       of_a.dli_fbase == of_b.dli_fbase;
 }
 
-/* The name as a script can have it. */
-static void
-name_write(char out[FAULT_NAME_MAX + 1])
+/* The file is opened for each line: programs close descriptors that they do not know, and use their numbers. Returns
+ * why the line is not written, or NULL. */
+static const char *
+journal_line_write(const char *line, size_t len)
 {
-	snprintf(out, FAULT_NAME_MAX + 1, "%s", self.name);
-	for (char *c = out; *c != '\0'; c++) {
-		if (*c == '"' || (unsigned char)*c < ' ')
-			*c = '?';
+	int fd = open(
+		self.journal, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	const char *why = NULL;
+	struct stat st;
+	ssize_t written;
+
+	if (fd < 0)
+		return strerror(errno);
+	if (fstat(fd, &st) != 0 || st.st_dev != self.journal_dev ||
+		st.st_ino != self.journal_ino) {
+		why = "it is another file than at the start of the process";
+	} else {
+		written = write(fd, line, len);
+		if (written != (ssize_t)len)
+			why = written < 0 ? strerror(errno) : "there is no space";
 	}
+	close(fd);
+	return why;
 }
 
-/* The file is opened for each line: programs close descriptors that they do not know, and use their numbers. */
 static void
-journal_add(enum fault_call call, const struct fault_hit *hit)
+journal_add(const char *line, int len)
 {
-	char name[FAULT_NAME_MAX + 1], line[FAULT_NAME_MAX + 256];
-	int fd, len;
-	bool good;
+	const char *why =
+		self.journal != NULL ? journal_line_write(line, (size_t)len) : NULL;
 
-	if (self.journal == NULL)
+	if (why != NULL &&
+		!__atomic_exchange_n(&self.journal_failed, true, __ATOMIC_RELAXED))
+		dprintf(error_fd(),
+			"rocade: faults: the journal %s lacks lines of process %ld: %s\n",
+			self.journal, (long)getpid(), why);
+}
+
+/* At the first call that counts: the line of the process, for rocade_faults_journal_check(). */
+static void
+self_use(void)
+{
+	char line[FAULT_NAME_MAX + sizeof(self.comm) + 128];
+	int err = errno, len;
+
+	if (__atomic_load_n(&self.used, __ATOMIC_RELAXED) ||
+		__atomic_exchange_n(&self.used, true, __ATOMIC_RELAXED))
 		return;
-	name_write(name);
+	error_keep(); /* in a child */
+	len = snprintf(line, sizeof(line), FAULT_JOURNAL_PROCESS "%ld: \"%s\", \"%s\"\n",
+		(long)getpid(), self.name, self.comm);
+	journal_add(line, len);
+	errno = err;
+}
+
+bool
+fault_is_possible(enum fault_call call)
+{
+	pthread_once(&once, self_load);
+	if (self.plan.script == NULL)
+		return false;
+	self_use();
+	return fault_plan_concerns(&self.plan, call);
+}
+
+static void
+hit_apply(enum fault_call call, const struct fault_hit *hit)
+{
+	char line[FAULT_NAME_MAX + 256];
+	int len;
+
+	fault_plan_applied(&self.plan, hit);
 	len = snprintf(line, sizeof(line),
 		"in \"%s\": call %" PRIu64 " of %s: %s # line %" PRIu32
 		" of the script, process %ld\n",
-		name, hit->number, fault_call_name(call),
+		self.name, hit->number, fault_call_name(call),
 		fault_error_name(hit->rule->err), hit->rule->line, (long)getpid());
-	fd = open(self.journal, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-	good = fd >= 0 && write(fd, line, (size_t)len) == len;
-	if (!good && !__atomic_exchange_n(&self.journal_failed, true, __ATOMIC_RELAXED))
-		dprintf(STDERR_FILENO, "rocade: faults: the journal %s lacks lines: %s\n",
-			self.journal, strerror(errno));
-	if (fd >= 0)
-		close(fd);
-}
-
-int
-fault_apply(enum fault_call call, const struct fault_hit *hit)
-{
-	fault_plan_matched(&self.plan, hit);
-	journal_add(call, hit);
-	errno = hit->rule->err;
-	return hit->rule->err;
+	journal_add(line, len);
 }
 
 int
@@ -150,41 +221,46 @@ fault_refusal(enum fault_call call)
 {
 	struct fault_hit hit;
 
-	if (fault_inside != 0)
+	if (fault_inside != 0 || !fault_is_possible(call))
 		return 0;
-	hit = fault_find(call);
-	return hit.rule != NULL ? fault_apply(call, &hit) : 0;
+	hit = fault_plan_next(&self.plan, call);
+	if (hit.rule == NULL)
+		return 0;
+	hit_apply(call, &hit);
+	errno = hit.rule->err;
+	return hit.rule->err;
 }
 
 static void
-unmatched_report(void)
+unapplied_report(int fd)
 {
 	const struct fault_plan *plan = &self.plan;
-	unsigned unmatched = 0;
+	unsigned unapplied = 0;
 
 	for (uint32_t i = 0; i < plan->start[FAULT_CALLS]; i++) {
 		const struct fault_rule *r = &plan->script->rules[plan->order[i]];
 		enum fault_call call = (enum fault_call)r->call;
 
-		if (plan->matched[plan->order[i]] != 0 || unmatched++ >= REPORTED_MAX)
+		if (plan->applied[plan->order[i]] != 0 || unapplied++ >= REPORTED_MAX)
 			continue;
-		dprintf(STDERR_FILENO,
+		dprintf(fd,
 			"rocade: faults: %s, line %" PRIu32
-			": the rule never matched; %s counted %" PRIu64 " %s of %s\n",
+			": the rule was never applied; %s counted %" PRIu64 " %s of %s\n",
 			self.path, r->line, self.name, plan->count[call],
 			fault_counts_requests(call) ? "work requests" : "calls",
 			fault_call_name(call));
 	}
-	if (unmatched > REPORTED_MAX)
-		dprintf(STDERR_FILENO,
-			"rocade: faults: %s: %u more rules never matched\n", self.path,
-			unmatched - REPORTED_MAX);
+	if (unapplied > REPORTED_MAX)
+		dprintf(fd, "rocade: faults: %s: %u more rules were never applied\n",
+			self.path, unapplied - REPORTED_MAX);
 }
 
 /* As the advice, not in processes that have used no device. */
 static __attribute__((destructor)) void
 fault_process_ends(void)
 {
-	if (self.used && !is_off(OFF_ADVICE))
-		unmatched_report();
+	int fd = self.used && !is_off(OFF_ADVICE) ? error_fd() : -1;
+
+	if (fd >= 0)
+		unapplied_report(fd);
 }

@@ -10,12 +10,9 @@
 /* > 0: this thread is inside a verb. The calls that a verb makes itself do not count. */
 extern __thread unsigned fault_inside;
 
-/* Counts a call, and returns whether it is to be refused. */
-struct fault_hit fault_find(enum fault_call call);
-/* Writes the line of the journal. Sets errno, and returns it. */
-int fault_apply(enum fault_call call, const struct fault_hit *hit);
-
-/* Both: returns the errno by which the call is refused, or 0. */
+/* Whether a rule of this process is of this call. */
+bool fault_is_possible(enum fault_call call);
+/* Counts a call. Returns the errno by which it is refused, or 0. Sets errno, and writes the line of the journal then. */
 int fault_refusal(enum fault_call call);
 
 /* Whether both addresses are in one shared object. */

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Control path. */
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <rte_common.h>
 
+#include "base/error_fd.h"
 #include "base/in_vain.h"
 
 #define NOTES 64
-#define FD_LEAST 256 /* above those that a program expects to get next */
 #define NOTE_MAX 160
 
 static struct {
@@ -40,53 +38,6 @@ in_vain_wanted(void)
 		__atomic_store_n(&wanted, now, __ATOMIC_RELAXED);
 	}
 	return now > 0;
-}
-
-/* Some programs close their standard error at their end, and some all descriptors that they do not know. */
-static struct {
-	bool tried;
-	int fd;
-	dev_t dev;
-	ino_t ino;
-} error_kept = {.fd = -1};
-
-static void
-error_keep(void)
-{
-	struct stat st;
-	int fd;
-
-	if (__atomic_exchange_n(&error_kept.tried, true, __ATOMIC_RELAXED) ||
-		fstat(STDERR_FILENO, &st) != 0)
-		return;
-	fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, FD_LEAST);
-	error_kept.dev = st.st_dev;
-	error_kept.ino = st.st_ino;
-	__atomic_store_n(&error_kept.fd, fd, __ATOMIC_RELEASE);
-}
-
-/* Returns the descriptor, if the program has not closed it and opened another file. */
-static int
-error_fd(void)
-{
-	/* Pairs with the release in error_keep(). */
-	int fd = __atomic_load_n(&error_kept.fd, __ATOMIC_ACQUIRE);
-	struct stat st;
-
-	return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == error_kept.dev &&
-			       st.st_ino == error_kept.ino
-		       ? fd
-		       : -1;
-}
-
-/* A child of fork(2) may live on as a daemon, while the parent's caller waits for the end of a pipe. */
-static void
-error_leave(void)
-{
-	if (error_fd() >= 0)
-		close(error_kept.fd);
-	error_kept.fd = -1;
-	error_kept.tried = false;
 }
 
 static __attribute__((constructor)) void

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Journals. The first line, a comment, says of which run a journal is; each other line is a rule. A journal is
- * replayed as a script, so that it can be only where its rules refuse the same calls again. */
+/* Journals. The first line, a comment, says of which run a journal is. A comment is of each process that has made a call
+ * that counts. The other lines are rules. A journal is replayed as a script, so that it can be only where its rules
+ * refuse the same calls again. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +13,12 @@
 #define JOURNAL "# rocade-faults journal 1: "
 #define RUN "rocade %s, program \"%s\""
 #define RUN_MAX 512
-#define PROCESS " of the script, process "
 
-/* A program of which a journal has lines. */
+/* A program of which a journal has rules. */
 struct author {
 	const char *name; /* to its quote */
 	size_t len;
-	const char *process; /* to the end of the line */
+	unsigned processes; /* for which these rules are */
 };
 
 static void
@@ -51,81 +51,95 @@ rocade_faults_journal_begin(
 	return err;
 }
 
-/* Reads a line as fault_process.c writes it. Returns false if it is another one. */
-static bool
-author_read(const char *line, const char *end, struct author *out)
+static const char *
+line_end(const char *at)
 {
-	const char *quote, *process;
+	return at + strcspn(at, "\n");
+}
 
-	if (strncmp(line, "in \"", 4) != 0)
-		return false;
-	out->name = line + 4;
-	quote = memchr(out->name, '"', (size_t)(end - out->name));
-	process = memmem(line, (size_t)(end - line), PROCESS, strlen(PROCESS));
-	if (quote == NULL || process == NULL)
-		return false;
+/* Reads a name in quotes behind some text of a line. Returns what is behind it, or NULL if the line is another one. */
+static const char *
+name_read(const char *at, const char *text, struct author *out)
+{
+	const char *quote;
+
+	if (at == NULL || strncmp(at, text, strlen(text)) != 0)
+		return NULL;
+	out->name = at + strlen(text);
+	quote = memchr(out->name, '"', (size_t)(line_end(at) - out->name));
+	if (quote == NULL)
+		return NULL;
 	out->len = (size_t)(quote - out->name);
-	out->process = process + strlen(PROCESS);
-	return true;
+	return quote + 1;
 }
 
-static size_t
-line_len(const char *at)
+static bool
+is_same_name(const struct author *a, const struct author *b)
 {
-	return strcspn(at, "\n");
+	return a->len == b->len && memcmp(a->name, b->name, a->len) == 0;
 }
 
-/* Adds an author unless it is there. Returns the one of this name with another process, or NULL. */
-static const struct author *
-authors_add(struct author *all, unsigned *count, const struct author *one)
+/* Reads the programs of the rules, each once. Returns their number. */
+static unsigned
+authors_read(const char *text, struct author all[FAULT_RULES_MAX])
 {
-	for (unsigned i = 0; i < *count; i++) {
-		if (all[i].len != one->len ||
-			memcmp(all[i].name, one->name, one->len) != 0)
+	struct author one = {.processes = 0};
+	unsigned count = 0, known;
+
+	for (const char *at = text; *at != '\0' && count < FAULT_RULES_MAX;
+		at = line_end(at), at += *at == '\n') {
+		if (name_read(at, "in \"", &one) == NULL)
 			continue;
-		return line_len(all[i].process) == line_len(one->process) &&
-				       memcmp(all[i].process, one->process,
-					       line_len(one->process)) == 0
-			       ? NULL
-			       : &all[i];
+		for (known = 0; known < count && !is_same_name(&all[known], &one);)
+			known++;
+		if (known == count)
+			all[count++] = one;
 	}
-	all[(*count)++] = *one;
-	return NULL;
+	return count;
+}
+
+/* Adds a process by its line to the programs that have one of its names. Returns one that has two then, or NULL. */
+static const struct author *
+process_add(struct author *all, unsigned count, const char *line)
+{
+	struct author name, comm;
+	const char *at = strchr(line, ':');
+	const struct author *twice = NULL;
+
+	if (strncmp(line, FAULT_JOURNAL_PROCESS, strlen(FAULT_JOURNAL_PROCESS)) != 0 ||
+		name_read(name_read(at, ": \"", &name), ", \"", &comm) == NULL)
+		return NULL;
+	for (unsigned i = 0; i < count; i++) {
+		if ((is_same_name(&all[i], &name) || is_same_name(&all[i], &comm)) &&
+			++all[i].processes == 2)
+			twice = &all[i];
+	}
+	return twice;
 }
 
 /* Each process counts for itself, so two of one name would each get the rules of both. */
 static int
-authors_check(const char *path, const char *text, char why[FAULT_WHY_MAX])
+processes_check(const char *path, const char *text, char why[FAULT_WHY_MAX])
 {
-	struct author *all = calloc(FAULT_RULES_MAX + 1, sizeof(*all)), one;
-	const struct author *other = NULL;
-	unsigned count = 0, lines = 0;
-	int err = all == NULL ? ENOMEM : 0;
+	struct author *all = calloc(FAULT_RULES_MAX, sizeof(*all));
+	const struct author *twice = NULL;
+	unsigned count;
 
-	if (all == NULL)
+	if (all == NULL) {
 		snprintf(why, FAULT_WHY_MAX, "out of memory");
-	for (const char *at = text;
-		err == 0 && *at != '\0' && lines <= FAULT_RULES_MAX;) {
-		const char *end = at + line_len(at);
-
-		if (author_read(at, end, &one)) {
-			other = authors_add(all, &count, &one);
-			lines++;
-		}
-		if (other != NULL) {
-			snprintf(why, FAULT_WHY_MAX,
-				"the journal %s cannot be replayed: its processes %.*s and "
-				"%.*s have one name, \"%.*s\"; valid: one process of each "
-				"name",
-				path, (int)line_len(other->process), other->process,
-				(int)line_len(one.process), one.process, (int)one.len,
-				one.name);
-			err = EINVAL;
-		}
-		at = *end == '\n' ? end + 1 : end;
+		return ENOMEM;
 	}
+	count = authors_read(text, all);
+	for (const char *at = text; twice == NULL && *at != '\0';
+		at = line_end(at), at += *at == '\n')
+		twice = process_add(all, count, at);
+	if (twice != NULL)
+		snprintf(why, FAULT_WHY_MAX,
+			"the journal %s cannot be replayed: several processes have one "
+			"name, \"%.*s\"; valid: one process of each name that a rule has",
+			path, (int)twice->len, twice->name);
 	free(all);
-	return err;
+	return twice != NULL ? EINVAL : 0;
 }
 
 int
@@ -151,10 +165,10 @@ rocade_faults_journal_check(const char *path, const char *version, const char *p
 			snprintf(why, FAULT_WHY_MAX,
 				"%s is a journal of %.*s, and this is %s (without its first "
 				"line it is a script for any program)",
-				path, (int)line_len(of), of, run);
+				path, (int)(line_end(of) - of), of, run);
 			err = EINVAL;
 		} else {
-			err = authors_check(path, text, why);
+			err = processes_check(path, text, why);
 		}
 	}
 	free(text);

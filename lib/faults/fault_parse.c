@@ -289,7 +289,8 @@ script_line_read(struct parser *p)
 	if (p->script->count == FAULT_RULES_MAX) {
 		p->err = E2BIG;
 		snprintf(p->why, FAULT_WHY_MAX,
-			"line %u, column 1: a rule too many; valid: at most %d rules",
+			"line %u, column 1: a rule too many; valid: at most %d rules, "
+			"also in a journal that is replayed",
 			p->line, FAULT_RULES_MAX);
 		return false;
 	}

@@ -7,11 +7,28 @@
 #include "base/splitmix64.h"
 #include "faults/faults.h"
 
+char
+fault_name_byte(char c)
+{
+	return c == '"' || (unsigned char)c < ' ' ? '?' : c;
+}
+
+static bool
+name_is(const char *name, const char *of_rule)
+{
+	size_t i = 0;
+
+	while (name[i] != '\0' && of_rule[i] != '\0' &&
+		fault_name_byte(name[i]) == fault_name_byte(of_rule[i]))
+		i++;
+	return name[i] == '\0' && of_rule[i] == '\0';
+}
+
 static bool
 rule_concerns(const struct fault_rule *r, const char *const *names, unsigned name_count)
 {
 	for (unsigned i = 0; i < name_count && r->program != NULL; i++) {
-		if (strcmp(r->program, names[i]) == 0)
+		if (name_is(names[i], r->program))
 			return true;
 	}
 	return r->program == NULL;
@@ -25,8 +42,8 @@ fault_plan_init(struct fault_plan *p, const struct fault_script *s, uint64_t see
 
 	*p = (struct fault_plan){.script = s, .seed = seed};
 	p->order = calloc(s->count + 1, sizeof(*p->order));
-	p->matched = calloc(s->count + 1, sizeof(*p->matched));
-	if (p->order == NULL || p->matched == NULL) {
+	p->applied = calloc(s->count + 1, sizeof(*p->applied));
+	if (p->order == NULL || p->applied == NULL) {
 		fault_plan_free(p);
 		return ENOMEM;
 	}
@@ -46,7 +63,7 @@ void
 fault_plan_free(struct fault_plan *p)
 {
 	free(p->order);
-	free(p->matched);
+	free(p->applied);
 	*p = (struct fault_plan){.script = NULL};
 }
 
@@ -55,7 +72,7 @@ fault_plan_restart(struct fault_plan *p)
 {
 	memset(p->count, 0, sizeof(p->count));
 	if (p->script != NULL)
-		memset(p->matched, 0, p->script->count * sizeof(*p->matched));
+		memset(p->applied, 0, p->script->count * sizeof(*p->applied));
 }
 
 /* Returns a number below FAULT_MILLION that is a function of the arguments. */
@@ -83,6 +100,12 @@ fault_rule_matches(
 	}
 }
 
+bool
+fault_plan_concerns(const struct fault_plan *p, enum fault_call call)
+{
+	return p->start[call] != p->start[call + 1];
+}
+
 struct fault_hit
 fault_plan_next(struct fault_plan *p, enum fault_call call)
 {
@@ -99,8 +122,8 @@ fault_plan_next(struct fault_plan *p, enum fault_call call)
 }
 
 void
-fault_plan_matched(struct fault_plan *p, const struct fault_hit *hit)
+fault_plan_applied(struct fault_plan *p, const struct fault_hit *hit)
 {
 	__atomic_fetch_add(
-		&p->matched[hit->rule - p->script->rules], 1, __ATOMIC_RELAXED);
+		&p->applied[hit->rule - p->script->rules], 1, __ATOMIC_RELAXED);
 }

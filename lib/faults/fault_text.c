@@ -30,7 +30,7 @@ rule_explain(const struct fault_rule *r, FILE *to)
 	else
 		fprintf(to, "%g %% of the %ss, which the seed draws,",
 			(double)r->number * 100 / FAULT_MILLION, unit);
-	fprintf(to, " of %s %s refused with %s, as %s allows.\n",
+	fprintf(to, " of %s %s refused with %s; %s allows the failure.\n",
 		fault_call_functions(call), r->when == FAULT_SHARE ? "are" : "is",
 		fault_error_name(r->err), fault_permission(call, r->err));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Faults on demand: a script has rules, and each rule says which calls are refused, and with which error
- * (rocade-faults(1)). Nothing here does I/O or reads a clock, except fault_script_read() and
- * what is of journals. */
+ * (rocade-faults(1)). fault_read.c and fault_journal.c read and write files, fault_text.c prints. Nothing here reads a
+ * clock. */
 #ifndef ROCADE_FAULTS_FAULTS_H
 #define ROCADE_FAULTS_FAULTS_H
 
@@ -10,12 +10,16 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <rocade/faults.h>
+
 #define FAULT_RULES_MAX 10000
 #define FAULT_TEXT_MAX (16 * 1024 * 1024) /* bytes of a script */
 #define FAULT_NAME_MAX 255                /* bytes of a program's name */
-#define FAULT_WHY_MAX 2048                /* bytes of the sentence about an error */
+#define FAULT_WHY_MAX ROCADE_FAULTS_WHY   /* bytes of the sentence about an error */
 #define FAULT_NUMBER_MAX UINT64_C(1000000000000000000)
 #define FAULT_MILLION 1000000 /* a share of 100 % */
+/* Begins the comment of a journal for a process that has made a call that counts. Its two names are behind it. */
+#define FAULT_JOURNAL_PROCESS "# rocade-faults process "
 
 enum fault_call {
 #define CALL(name, functions, unit) FAULT_##name,
@@ -63,7 +67,7 @@ struct fault_plan {
 		order; /* indices of rules, those of call c from start[c] to start[c + 1] */
 	uint32_t start[FAULT_CALLS + 1];
 	uint64_t count[FAULT_CALLS]; /* of what was counted so far */
-	uint64_t *matched;           /* for each rule of the script: how often */
+	uint64_t *applied;           /* for each rule of the script: how often */
 };
 
 /* A call to refuse. rule NULL: none. */
@@ -71,6 +75,9 @@ struct fault_hit {
 	const struct fault_rule *rule;
 	uint64_t number; /* of the call */
 };
+
+/* A byte of a program's name as names are compared and written: one that a script cannot have is a question mark. */
+char fault_name_byte(char c);
 
 /* Takes the rules of the script for all programs, and for one with any of these names. The script has to last.
  * Returns 0 or ENOMEM. */
@@ -80,10 +87,12 @@ void fault_plan_free(struct fault_plan *p);
 /* For a forked child, which has made no calls. */
 void fault_plan_restart(struct fault_plan *p);
 
+/* Whether any rule of the process is of this call. */
+bool fault_plan_concerns(const struct fault_plan *p, enum fault_call call);
 /* Counts a call, and returns which rule refuses it: the first of the script that does. Any thread. */
 struct fault_hit fault_plan_next(struct fault_plan *p, enum fault_call call);
 /* The rule of a hit was applied. Any thread. */
-void fault_plan_matched(struct fault_plan *p, const struct fault_hit *hit);
+void fault_plan_applied(struct fault_plan *p, const struct fault_hit *hit);
 
 /* Whether the rule with this index in its script matches the call with this number. The same arguments give the
  * same answer. */
@@ -97,7 +106,7 @@ const char *fault_call_name(enum fault_call call);
 const char *fault_call_functions(enum fault_call call);
 bool fault_counts_requests(enum fault_call call);
 const char *fault_error_name(int err);
-/* The section of the man page that allows it. */
+/* The section of the man page that allows the call to fail. */
 const char *fault_permission(enum fault_call call, int err);
 /* Writes the names that are valid, with commas between them. */
 void fault_calls_list(char *out, size_t size);

@@ -14,15 +14,13 @@
 
 #define HOP_LIMIT_ANY 0xFF
 
-EXPORT struct ibv_ah *
-ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+static struct ibv_ah *
+ah_create(struct ibv_pd *pd, const struct ibv_ah_attr *attr)
 {
 	struct qp_path path;
 	struct verbs_ah *ah;
 	int err;
 
-	if (!context_is_ours(pd->context))
-		return forward(NULL, ibv_create_ah, pd, attr);
 	err = attr->port_num == 1 ? qp_path_read(to_ctx(pd->context)->dev, attr, &path)
 				  : EINVAL;
 	if (err != 0)
@@ -42,6 +40,14 @@ ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah->dest.sl = path.sl;
 	pd_use(to_pd(pd));
 	return &ah->ibv;
+}
+
+EXPORT struct ibv_ah *
+ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	if (!context_is_ours(pd->context))
+		return forward(NULL, ibv_create_ah, pd, attr);
+	return ah_create(pd, attr);
 }
 
 EXPORT int
@@ -128,5 +134,5 @@ ibv_create_ah_from_wc(
 		return forward(NULL, ibv_create_ah_from_wc, pd, wc, grh, port_num);
 	if (ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr) != 0)
 		return NULL;
-	return ibv_create_ah(pd, &attr);
+	return ah_create(pd, &attr);
 }

@@ -2,18 +2,21 @@
 /*
  * Calls each function that a script of faults can refuse. For faults.py.
  *
- *   fault_calls verbs|loaded|forked|cm
+ *   fault_calls verbs|loaded|forked|cm|elsewhere|full
+ *   fault_calls closed FILE
  *   fault_calls posts|batches LISTS LENGTH
  *
  * verbs, cm: ends with 0, or at the first call that fails: it prints "CALL: ERROR" then, and ends with 3. loaded: as
  * verbs, but looks up ibv_open_device() in libibverbs, which it opens itself. forked: as verbs, and once more in a
- * child. posts: sends lists between two QPs,
- * posts again from the request that is refused, prints "refused N" for it (from 1, of its list), and verifies that
- * each message arrives once. batches: the same by ibv_wr_start() and ibv_wr_complete().
+ * child. posts: sends lists between two QPs, posts again from the request that is refused, prints "refused N" for it
+ * (from 1, of its list), and verifies that each message arrives once. batches: the same by ibv_wr_start() and ibv_wr_complete(). elsewhere: listens with an ID
+ * of another device. full: posts a list that is longer than the RQ, and again what is refused of it. closed: as verbs,
+ * in a child and then in the process itself, with this file as descriptor 2.
  */
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,11 +25,11 @@
 #include <unistd.h>
 
 #include <infiniband/verbs.h>
-#include <rdma/rdma_cma.h>
+
+#include "fault_calls.h"
 
 #define DEPTH 64
 #define LENGTH_MAX 32
-#define PORT 7471
 #define QKEY 1
 
 struct world {
@@ -42,38 +45,6 @@ struct world {
 };
 
 static uint64_t memory[2 * DEPTH];
-
-/* err: errno, or 0. */
-static void
-check(const char *call, int err)
-{
-	if (err == 0)
-		return;
-	printf("%s: %s\n", call, strerrorname_np(err));
-	exit(3);
-}
-
-static void
-check_pointer(const char *call, const void *pointer)
-{
-	check(call, pointer == NULL ? errno : 0);
-}
-
-static void
-check_minus(const char *call, int rc)
-{
-	check(call, rc != 0 ? errno : 0);
-}
-
-/* For what no rule concerns. */
-static void
-check_other(const char *what, bool good)
-{
-	if (good)
-		return;
-	printf("%s: %s\n", what, strerror(errno));
-	exit(4);
-}
 
 static void
 device_open(struct world *w, bool loaded)
@@ -232,7 +203,13 @@ datagram_calls(struct world *w)
 		.is_global = 1, .port_num = 1, .grh = {.dgid = w->gid}};
 	union ibv_gid group = {.raw = {0xff, 0x0e, [10] = 0xff, 0xff, 239, 1, 1, 1}};
 
+	struct ibv_wc wc = {.wc_flags = IBV_WC_GRH};
+	struct ibv_grh grh = {
+		.version_tclass_flow = htonl(6U << 28), .sgid = w->gid, .dgid = w->gid};
+
 	check_pointer("create_ah", ibv_create_ah(w->pd, &attr));
+	/* No rule concerns it. */
+	check_pointer("create_ah_from_wc", ibv_create_ah_from_wc(w->pd, &wc, &grh, 1));
 	qp_init(ud);
 	check("attach_mcast", ibv_attach_mcast(ud, &group, 0));
 }
@@ -310,6 +287,42 @@ forked_run(void)
 		exit(0);
 	}
 	check_other("child", waitpid(child, &status, 0) == child && status == 0);
+}
+
+static void
+closed_run(const char *path)
+{
+	pid_t child = fork();
+	int status;
+
+	check_other("child",
+		child == 0 || (waitpid(child, &status, 0) == child && status == 0));
+	close(STDERR_FILENO);
+	check_other(
+		"open", open(path, O_WRONLY | O_CREAT | O_APPEND, 0600) == STDERR_FILENO);
+	verbs_run(false);
+}
+
+static void
+full_run(void)
+{
+	struct world w;
+	struct ibv_recv_wr list[DEPTH + 6] = {0}, *from = list, *bad;
+
+	for (unsigned i = 0; i + 1 < DEPTH + 6; i++)
+		list[i].next = &list[i + 1];
+	device_open(&w, false);
+	objects_make(&w);
+	w.a = qp_make(&w, IBV_QPT_RC, NULL);
+	qp_init(w.a);
+	for (unsigned i = 0; i < 3; i++) {
+		int err = ibv_post_recv(w.a, from, &bad);
+
+		check_other("ibv_post_recv", err != 0);
+		printf("refused %u: %s\n", (unsigned)(bad - list) + 1,
+			strerrorname_np(err));
+		from = bad;
+	}
 }
 
 /* Posts a list, and again what was refused of it. */
@@ -391,89 +404,6 @@ posts_run(unsigned lists, unsigned length, bool batches)
 	}
 }
 
-/* Waits for this event of a channel, and returns its ID. */
-static struct rdma_cm_id *
-event_wait(struct rdma_event_channel *channel, enum rdma_cm_event_type type)
-{
-	struct rdma_cm_event *event;
-	struct rdma_cm_id *id;
-
-	check_other("rdma_get_cm_event", rdma_get_cm_event(channel, &event) == 0);
-	if (event->event != type) {
-		printf("%s instead of %s\n", rdma_event_str(event->event),
-			rdma_event_str(type));
-		exit(4);
-	}
-	id = event->id;
-	rdma_ack_cm_event(event);
-	return id;
-}
-
-static void
-cm_qp_make(struct rdma_cm_id *id)
-{
-	struct ibv_qp_init_attr attr = {
-		.qp_type = id->ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC,
-		.cap = {4, 4, 1, 1, 0}};
-
-	check_minus("rdma_create_qp", rdma_create_qp(id, NULL, &attr));
-}
-
-static struct rdma_cm_id *
-cm_id_make(struct rdma_event_channel *channel, enum rdma_port_space space)
-{
-	struct rdma_cm_id *id;
-
-	check_minus("rdma_create_id", rdma_create_id(channel, &id, NULL, space));
-	return id;
-}
-
-static void
-cm_resolve(struct rdma_event_channel *channel, struct rdma_cm_id *id,
-	struct sockaddr_in *address)
-{
-	check_minus("rdma_resolve_addr",
-		rdma_resolve_addr(id, NULL, (struct sockaddr *)address, 2000));
-	event_wait(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
-}
-
-static void
-cm_run(const char *device_address)
-{
-	struct rdma_event_channel *servers = rdma_create_event_channel(), *clients;
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(PORT)};
-	struct sockaddr_in group = {.sin_family = AF_INET};
-	struct rdma_conn_param param = {.retry_count = 7, .rnr_retry_count = 7};
-	struct rdma_cm_id *listener, *server, *client, *member;
-
-	check_pointer("rdma_create_event_channel", servers);
-	clients = rdma_create_event_channel();
-	check_pointer("rdma_create_event_channel", clients);
-	listener = cm_id_make(servers, RDMA_PS_TCP);
-	check_minus(
-		"rdma_bind_addr", rdma_bind_addr(listener, (struct sockaddr *)&address));
-	check_minus("rdma_listen", rdma_listen(listener, 1));
-	client = cm_id_make(clients, RDMA_PS_TCP);
-	inet_pton(AF_INET, device_address, &address.sin_addr);
-	cm_resolve(clients, client, &address);
-	check_minus("rdma_resolve_route", rdma_resolve_route(client, 2000));
-	event_wait(clients, RDMA_CM_EVENT_ROUTE_RESOLVED);
-	cm_qp_make(client);
-	check_minus("rdma_connect", rdma_connect(client, &param));
-	server = event_wait(servers, RDMA_CM_EVENT_CONNECT_REQUEST);
-	cm_qp_make(server);
-	check_minus("rdma_accept", rdma_accept(server, &param));
-	event_wait(clients, RDMA_CM_EVENT_ESTABLISHED);
-	event_wait(servers, RDMA_CM_EVENT_ESTABLISHED);
-	member = cm_id_make(clients, RDMA_PS_UDP);
-	cm_resolve(clients, member, &address);
-	cm_qp_make(member);
-	inet_pton(AF_INET, "239.1.1.1", &group.sin_addr);
-	check_minus("rdma_join_multicast",
-		rdma_join_multicast(member, (struct sockaddr *)&group, NULL));
-	event_wait(clients, RDMA_CM_EVENT_MULTICAST_JOIN);
-}
-
 int
 main(int argc, char **argv)
 {
@@ -489,6 +419,12 @@ main(int argc, char **argv)
 		forked_run();
 	else if (argc == 2 && strcmp(argv[1], "cm") == 0)
 		cm_run("192.0.2.1");
+	else if (argc == 2 && strcmp(argv[1], "elsewhere") == 0)
+		elsewhere_run();
+	else if (argc == 2 && strcmp(argv[1], "full") == 0)
+		full_run();
+	else if (argc == 3 && strcmp(argv[1], "closed") == 0)
+		closed_run(argv[2]);
 	else
 		return 2;
 	return 0;

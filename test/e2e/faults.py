@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """rocade-run --faults: each row of docs/faults.def under a program that knows nothing of it, programs of perftest and
-rdma-core, the journal, the seed, rules that never match, and scripts with errors."""
+rdma-core, the journal, the seed, rules that are never applied, and scripts with errors."""
 
 import os
 import re
@@ -47,8 +47,13 @@ class Script:
     def applied(self):
         """Returns program, number, call, error and line of each line of the journal."""
         with open(self.journal, encoding="ascii") as file:
-            lines = file.read().splitlines()[1:]
-        return [JOURNAL_LINE.match(line).groups() for line in lines]
+            lines = file.read().splitlines()
+        return [JOURNAL_LINE.match(line).groups() for line in lines if not line.startswith("#")]
+
+    def seed(self):
+        """Returns the seed that the journal names."""
+        with open(self.journal, encoding="ascii") as file:
+            return re.search(r", seed (\d+)$", file.readline().rstrip()).group(1)
 
 
 def calls():
@@ -80,7 +85,11 @@ def other_ways():
             case("%s in %s" % (text, mode), done.returncode == 3 and done.stdout == said + "\n", done)
         for text in ("call 5 of create_qp: ENOMEM", "call 3 of create_cq: ENOMEM", "call 3 of create_srq: ENOMEM"):
             done = Script(text).run(daemon, PROGRAM, "verbs")
-            case("no call counts twice: %s" % text, done.returncode == 0 and "never matched" in done.stderr, done)
+            case("no call counts twice: %s" % text, done.returncode == 0 and "never applied" in done.stderr, done)
+        for text, mode in [("call 2 of create_ah: ENOMEM", "verbs"), ("call 1 of rdma_listen: EADDRINUSE", "elsewhere")]:
+            done = Script(text).run(daemon, PROGRAM, mode)
+            case("calls of no rule, and of other devices, do not count: %s" % text, done.returncode == 0 and
+                 "counted %d calls" % (mode == "verbs") in done.stderr, done)
 
 
 def lists():
@@ -97,6 +106,10 @@ def lists():
         done = script.run(daemon, PROGRAM, "batches", "4", "8")
         case("of a refused batch nothing is posted, and the QP goes on", done.returncode == 0 and
              done.stdout == "refused a batch: ENOMEM\n" and [one[1] for one in script.applied()] == ["3"], done)
+        script = Script("call 66 of post_recv: EINVAL")
+        done = script.run(daemon, PROGRAM, "full")
+        case("behind a request that the device refuses none counts", done.returncode == 0 and done.stdout.splitlines() ==
+             ["refused 65: ENOMEM", "refused 65: EINVAL", "refused 65: ENOMEM"], done)
         done = Script("call 2 of post_recv: ENOMEM").run(daemon, PROGRAM, "posts", "1", "4")
         case("post_recv is refused", done.stdout == "post_recv: ENOMEM\n", done)
 
@@ -111,6 +124,14 @@ def seeds():
             seen.append((done.returncode, done.stdout, script.applied()))
         case("the same seed refuses the same calls", seen[0] == seen[1] and len(seen[0][2]) > 5, seen)
         case("another seed refuses others", seen[0][2] != seen[2][2], seen)
+        script = Script("10% of post_send: ENOMEM\n")
+        hexadecimal, decimal, zero = [(script.run(daemon, PROGRAM, "posts", "40", "8", options=["--seed", seed]).stdout,
+                                       script.applied(), script.seed()) for seed in ("0x10", "16", "0")]
+        case("a seed in hexadecimal digits", hexadecimal == decimal and decimal[2] == "16" and decimal[0] != zero[0],
+             (hexadecimal, decimal, zero))
+        done = script.run(daemon, "env", "ROCADE_FAULTS_SEED=0x10", PROGRAM, "verbs")
+        case("a seed with text behind the number", done.returncode == 1 and
+             "rocade: faults: invalid value '0x10' of ROCADE_FAULTS_SEED: expected a number" in done.stderr, done)
         script = Script("".join('in "fault_calls": call %s of %s: %s\n' % (number, call, error)
                                 for _, number, call, error, _ in seen[0][2]))
         done = script.run(daemon, PROGRAM, "posts", "40", "8", options=["--seed", "99"])
@@ -139,12 +160,28 @@ def replays():
         case("a journal is not written over itself", done.returncode == 2 and
              "expected another file than that of --faults" in done.stderr, done)
         for change, status, said in [(("journal 1: rocade ", "journal 1: rocade 9"), 2, "is a journal of rocade 9"),
-                                     (("process ", "process 1"), 2, 'have one name, "fault_calls"'),
+                                     (("\n", '\n# rocade-faults process 1: "x", "fault_calls"\n'), 2,
+                                      'several processes have one name, "fault_calls"'),
+                                     (("\n", '\n# rocade-faults process 1: "x", "y"\n'), 0, ""),
                                      (("#", "# a script that was"), 0, "")]:
             with open(script.journal, "w", encoding="ascii") as file:
                 file.write(journal.replace(*change, 1))
             done = process.run([*words, PROGRAM, "posts", "40", "8"], env=daemon.env)
-            case("a journal with '%s'" % change[1], done.returncode == status and said in done.stderr, done)
+            case("a journal with %r" % change[1], done.returncode == status and said in done.stderr, done)
+        two = ["bash", "-c", "%s posts 1 2 && exec %s verbs" % (PROGRAM, PROGRAM)]
+        script = Script("call 2 of post_send: ENOMEM\n")
+        done = script.run(daemon, *two)
+        case("of two processes one is refused a call", done.returncode == 0 and len(script.applied()) == 1, done)
+        done = process.run([FAULTS, "replay", script.journal, "--", "--library", LIBRARY, *two], env=daemon.env)
+        case("then the journal is not replayed", done.returncode == 2 and
+             'several processes have one name, "fault_calls"' in done.stderr, done)
+        for name in ('a"b\n', ""):
+            named = ["bash", "-c", 'exec -a "$0" %s verbs' % PROGRAM, name]
+            script = Script("call 1 of alloc_pd: ENOMEM\n")
+            script.run(daemon, *named)
+            done = process.run([FAULTS, "replay", script.journal, "--", "--library", LIBRARY, *named], env=daemon.env)
+            case("the journal of a program that is named %r" % name, done.returncode == 3 and
+                 done.stdout == "alloc_pd: ENOMEM\n", (done, script.applied()))
 
 
 def names():
@@ -162,16 +199,72 @@ def names():
         case("a program whose script is gone does not run", done.returncode == 1 and not done.stdout and
              "rocade: faults: cannot read " in done.stderr, done)
         done = Script("call 9 of alloc_pd: ENOMEM").run(daemon, PROGRAM, "verbs")
-        case("a rule that never matched is reported", done.returncode == 0 and re.search(
-            r"^rocade: faults: \S+/script, line 1: the rule never matched; fault_calls counted 1 calls of alloc_pd$",
+        case("a rule that was never applied is reported", done.returncode == 0 and re.search(
+            r"^rocade: faults: \S+/script, line 1: the rule was never applied; fault_calls counted 1 calls of alloc_pd$",
             done.stderr, re.M), done)
         done = Script("call 9 of alloc_pd: ENOMEM").run(daemon, PROGRAM, "verbs", options=["--no-advice"])
-        case("--no-advice turns the report off", "never matched" not in done.stderr, done)
+        case("--no-advice turns the report off", "never applied" not in done.stderr, done)
+        done = Script("each 1st alloc_pd: ENOMEM\ncall 1 of alloc_pd: ENOMEM").run(daemon, PROGRAM, "verbs")
+        case("so is one behind another that was applied", done.returncode == 3 and
+             "line 2: the rule was never applied; fault_calls counted 1 calls" in done.stderr and
+             "line 1:" not in done.stderr, done)
         done = Script("call 9 of alloc_pd: ENOMEM\n" * 12).run(daemon, PROGRAM, "verbs")
-        case("ten of many rules are reported", done.stderr.count("the rule never matched") == 10 and
-             ": 2 more rules never matched" in done.stderr, done)
+        case("ten of many rules are reported", done.stderr.count("the rule was never applied") == 10 and
+             ": 2 more rules were never applied" in done.stderr, done)
         done = Script("call 9 of alloc_pd: ENOMEM").run(daemon, "true")
         case("a program without a device reports nothing", "never" not in done.stderr, done)
+
+
+# Puts another file in the place of the journal, and opens a device.
+REPLACER = """
+import ctypes, os
+journal = os.environ["ROCADE_FAULT_JOURNAL"]
+os.rename(journal, journal + ".old")
+open(journal, "w").close()
+verbs = ctypes.CDLL("libibverbs.so.1")
+verbs.ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p)
+verbs.ibv_open_device.argtypes = [ctypes.c_void_p]
+verbs.ibv_open_device.restype = ctypes.c_void_p
+print(verbs.ibv_open_device(verbs.ibv_get_device_list(None)[0]))
+"""
+
+
+def files():
+    """Report and journal are written to the files that they had at first, and to no others."""
+    with Daemon() as daemon:
+        script = Script("call 9 of alloc_pd: ENOMEM\n")
+        other = os.path.join(script.folder.name, "other")
+        done = script.run(daemon, PROGRAM, "closed", other)
+        case("the report is not written to a file that is descriptor 2 then", done.returncode == 0 and
+             os.path.getsize(other) == 0 and done.stderr.count("the rule was never applied") == 1, done)
+        script = Script("call 1 of open_device: EMFILE\n")
+        other = os.path.join(script.folder.name, "other")
+        with open(other, "w", encoding="ascii"):
+            pass
+        for change, said in [("rm $J", "No such file or directory"),
+                             ("mv $J $J.old; ln -s other $J", "Too many levels of symbolic links"),
+                             ("mv $J $J.old; mkfifo $J", "No such device or address")]:
+            done = script.run(daemon, "sh", "-c", "J=$ROCADE_FAULT_JOURNAL; %s; exec %s verbs" % (change, PROGRAM))
+            case("the journal after %s" % change, done.returncode == 3 and os.path.getsize(other) == 0 and
+                 re.search(r"the journal \S+ lacks lines of process \d+: %s\n" % said, done.stderr), done)
+            if os.path.lexists(script.journal):
+                os.remove(script.journal)
+        done = script.run(daemon, sys.executable, "-c", REPLACER)
+        case("the journal after another file has its name", done.stdout == "None\n" and
+             os.path.getsize(script.journal) == 0 and "it is another file than at the start of the process" in done.stderr,
+             done)
+        done = script.run(daemon, "sh", "-c", "%s forked; exit $?" % PROGRAM)
+        case("the journal is written again", done.returncode == 3 and len(script.applied()) == 1, done)
+        os.symlink(other, script.journal + ".link")
+        done = script.run(daemon, PROGRAM, "verbs", options=["--fault-journal", script.journal + ".link"])
+        case("a journal that is named by a symbolic link", done.returncode == 3 and os.path.getsize(other) > 0 and
+             "lacks" not in done.stderr, done)
+        pipe = os.path.join(script.folder.name, "pipe")
+        os.mkfifo(pipe)
+        for option in ("--faults", "--fault-journal"):
+            done = script.run(daemon, "true", options=[option, pipe])
+            case("%s with a pipe" % option, done.returncode == 2 and
+                 "invalid value '%s' for %s: expected a regular file" % (pipe, option) in done.stderr, done)
 
 
 # Programs of perftest and rdma-core that need no peer until the call.
@@ -262,7 +355,7 @@ def errors():
     script = Script("each 2nd poll_cq: EIO # x\n")
     done = process.run([FAULTS, "check", script.path])
     case("a script is explained", done.returncode == 0 and done.stdout == "line 1: in each process, each 2nd call of "
-         "ibv_poll_cq() is refused with EIO, as ibv_poll_cq(3), RETURN VALUE allows.\n1 rule in all.\n", done)
+         "ibv_poll_cq() is refused with EIO; ibv_poll_cq(3), RETURN VALUE allows the failure.\n1 rule in all.\n", done)
     for words in ([], ["chekc"], ["check"], ["check", "a", "b"], ["replay", "a"], ["replay", "a", "--"],
                   ["replay", "a", "true"]):
         done = process.run([FAULTS, *words])
@@ -280,4 +373,4 @@ def local():
 
 
 if __name__ == "__main__":
-    sys.exit(run(calls, other_ways, lists, seeds, replays, names, programs, errors, local))
+    sys.exit(run(calls, other_ways, lists, seeds, replays, names, files, programs, errors, local))

@@ -11,4 +11,4 @@ import faults  # noqa: E402
 from tap import run  # noqa: E402
 
 if __name__ == "__main__":
-    sys.exit(run(faults.other_ways, faults.lists, faults.seeds, faults.replays, faults.names))
+    sys.exit(run(faults.other_ways, faults.lists, faults.seeds, faults.replays, faults.names, faults.files))

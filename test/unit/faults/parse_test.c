@@ -226,8 +226,9 @@ TEST(more_than_10000_rules_are_refused)
 	fault_script_free(&s);
 	assert_int_equal(
 		fault_script_parse(&s, text, (FAULT_RULES_MAX + 1) * len, why), E2BIG);
-	assert_string_equal(
-		why, "line 10001, column 1: a rule too many; valid: at most 10000 rules");
+	assert_string_equal(why,
+		"line 10001, column 1: a rule too many; valid: at most 10000 rules, "
+		"also in a journal that is replayed");
 	assert_int_equal(s.count, 0);
 	free(text);
 }
@@ -308,14 +309,14 @@ TEST(a_script_is_explained_in_sentences)
 			      "0.5% of reg_mr: EINVAL");
 
 	assert_string_equal(out,
-		"line 1: in each process, call 1 of ibv_poll_cq() is refused with EIO, as "
-		"ibv_poll_cq(3), RETURN VALUE allows.\n"
+		"line 1: in each process, call 1 of ibv_poll_cq() is refused with EIO; "
+		"ibv_poll_cq(3), RETURN VALUE allows the failure.\n"
 		"line 2: in each process of a program named \"x\", each 2nd work request of "
-		"ibv_post_send() is refused with ENOMEM, as ibv_post_send(3), RETURN VALUE "
-		"allows.\n"
+		"ibv_post_send() is refused with ENOMEM; ibv_post_send(3), RETURN VALUE "
+		"allows the failure.\n"
 		"line 3: in each process, 0.5 % of the calls, which the seed draws, of ibv_reg_mr() "
-		"and ibv_reg_mr_iova() are refused with EINVAL, as ibv_reg_mr(3), RETURN VALUE "
-		"allows.\n"
+		"and ibv_reg_mr_iova() are refused with EINVAL; ibv_reg_mr(3), RETURN VALUE "
+		"allows the failure.\n"
 		"3 rules in all.\n");
 	free(out);
 	out = explained(

@@ -42,7 +42,7 @@ refused(enum fault_call call, unsigned calls)
 
 		if (hit.rule == NULL)
 			continue;
-		fault_plan_matched(&plan, &hit);
+		fault_plan_applied(&plan, &hit);
 		snprintf(out + len, sizeof(out) - len, "%u:%u ", (unsigned)hit.number,
 			hit.rule->line);
 	}
@@ -53,7 +53,7 @@ TEST(a_rule_refuses_the_call_of_its_number)
 {
 	plan_make("call 3 of reg_mr: ENOMEM", 1, "p");
 	assert_string_equal(refused(FAULT_reg_mr, 10), "3:1 ");
-	assert_int_equal(plan.matched[0], 1);
+	assert_int_equal(plan.applied[0], 1);
 	plan_end();
 }
 
@@ -61,7 +61,7 @@ TEST(a_rule_refuses_each_call_of_a_multiple)
 {
 	plan_make("each 4th reg_mr: ENOMEM", 1, "p");
 	assert_string_equal(refused(FAULT_reg_mr, 12), "4:1 8:1 12:1 ");
-	assert_int_equal(plan.matched[0], 3);
+	assert_int_equal(plan.applied[0], 3);
 	plan_end();
 }
 
@@ -93,12 +93,34 @@ TEST(a_rule_concerns_the_program_that_it_names)
 	plan_end();
 }
 
+/* A journal has names in quotes, a name a line. */
+TEST(bytes_that_a_script_cannot_have_are_question_marks)
+{
+	plan_make("in \"a?b?\": call 1 of reg_mr: ENOMEM\n"
+		  "in \"a?b\": call 2 of reg_mr: ENOMEM\n"
+		  "in \"a\tb?\": call 3 of reg_mr: ENOMEM\n"
+		  "in \"a?b?c\": call 4 of reg_mr: ENOMEM",
+		1, "a\"b\n");
+	assert_string_equal(refused(FAULT_reg_mr, 5), "1:1 3:3 ");
+	plan_end();
+}
+
+TEST(rules_concern_the_calls_that_they_name)
+{
+	plan_make("call 2 of reg_mr: ENOMEM\nin \"a\": call 1 of poll_cq: EIO", 1, "b");
+	assert_true(fault_plan_concerns(&plan, FAULT_reg_mr));
+	assert_false(fault_plan_concerns(&plan, FAULT_poll_cq));
+	assert_false(fault_plan_concerns(&plan, FAULT_alloc_mw));
+	assert_false(fault_plan_concerns(&plan, FAULT_wr_complete));
+	plan_end();
+}
+
 TEST(a_forked_child_counts_from_the_beginning)
 {
 	plan_make("call 2 of reg_mr: ENOMEM", 1, "p");
 	assert_string_equal(refused(FAULT_reg_mr, 3), "2:1 ");
 	fault_plan_restart(&plan);
-	assert_int_equal(plan.matched[0], 0);
+	assert_int_equal(plan.applied[0], 0);
 	assert_string_equal(refused(FAULT_reg_mr, 3), "2:1 ");
 	plan_end();
 }
