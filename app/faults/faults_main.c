@@ -8,14 +8,11 @@
 
 #include <rocade/faults.h>
 
+#include <common/beside.h>
 #include <common/options.h>
 
 #define PROGRAM "rocade-faults"
 #define PATH_LENGTH 4096
-
-struct conf {
-	char none; /* the program has no options of its own */
-};
 
 static const struct option_row option_rows[] = {
 	{OPTION_HELP, .name = "help"},
@@ -49,24 +46,6 @@ script_check(const char *path)
 	return EXIT_RUN;
 }
 
-/* Returns the rocade-run of the build tree, or else the installed one. */
-static const char *
-run_path(char buf[PATH_LENGTH])
-{
-	static const char relative[] = "../run/rocade-run";
-	ssize_t len = readlink("/proc/self/exe", buf, PATH_LENGTH - sizeof(relative));
-	char *slash;
-
-	if (len <= 0)
-		return ROCADE_RUN;
-	buf[len] = '\0';
-	slash = strrchr(buf, '/');
-	if (slash == NULL)
-		return ROCADE_RUN;
-	strcpy(slash + 1, relative);
-	return access(buf, X_OK) == 0 ? buf : ROCADE_RUN;
-}
-
 /* words: those of rocade-run. */
 static int
 journal_replay(char *journal, char **words, int count)
@@ -74,7 +53,8 @@ journal_replay(char *journal, char **words, int count)
 	static char name[] = "rocade-run", option[] = "--faults";
 	char **argv = calloc((size_t)count + 4, sizeof(*argv));
 	char buf[PATH_LENGTH];
-	const char *path = run_path(buf);
+	const char *path =
+		path_beside_self("../run/rocade-run", ROCADE_RUN, buf, sizeof(buf));
 
 	if (argv == NULL)
 		return EXIT_RUN;
@@ -91,8 +71,8 @@ journal_replay(char *journal, char **words, int count)
 int
 main(int argc, char **argv)
 {
-	struct conf s = {.none = 0};
-	int rc = options_read(&options, &s, argc, argv), count;
+	/* The program has no options of its own, so that none is stored. */
+	int rc = options_read(&options, NULL, argc, argv), count;
 	char **words;
 
 	if (rc >= 0)

@@ -12,6 +12,7 @@
 #include <rocade/rocade.h>
 #include <rocade/status.h>
 
+#include <common/beside.h>
 #include <common/impair_option.h>
 #include <common/number.h>
 #include <common/options.h>
@@ -39,24 +40,39 @@ impair_keep(struct conf *s, const char *value)
 	return impair_parse(value, &impair) == NULL;
 }
 
+/* Keeps a seed as it was given. */
+static bool
+seed_keep(const char **seed, const char *value)
+{
+	uint64_t number;
+
+	*seed = value;
+	return parse_number(value, 0, UINT64_MAX, &number);
+}
+
 static bool
 impair_seed_keep(struct conf *s, const char *value)
 {
-	uint64_t seed;
-
-	s->impair_seed = value;
-	return parse_number(value, 0, UINT64_MAX, &seed);
+	return seed_keep(&s->impair_seed, value);
 }
 
 static bool
-seed_keep(struct conf *s, const char *value)
+fault_seed_keep(struct conf *s, const char *value)
 {
-	uint64_t seed;
-
-	s->seed = value;
-	return parse_number(value, 0, UINT64_MAX, &seed);
+	return seed_keep(&s->seed, value);
 }
 
+/* Of two scripts one would have no effect: `rocade-faults replay` gives the first one. */
+static bool
+faults_keep(struct conf *s, const char *value)
+{
+	if (s->faults != NULL)
+		return false;
+	s->faults = value;
+	return true;
+}
+
+#define SEED_VALID "a number from 0 to 18446744073709551615"
 #define MEMBER(field) OPTION_MEMBER(struct conf, field)
 static const struct option_row option_rows[] = {
 	{OPTION_TEXT, 0, "socket", "PATH", MEMBER(socket),
@@ -78,14 +94,13 @@ static const struct option_row option_rows[] = {
 	{OPTION_FN, 0, "impair", "LIST", .set = impair_keep, .valid = IMPAIR_VALID,
 		.text = "with --start-local: lose, duplicate, reorder and corrupt packets on "
 			"purpose: loss=1%,dup=1%,reorder=1%,corrupt=0.1%"},
-	{OPTION_FN, 0, "impair-seed", "N", .set = impair_seed_keep,
-		.valid = "a number from 0 to 18446744073709551615",
+	{OPTION_FN, 0, "impair-seed", "N", .set = impair_seed_keep, .valid = SEED_VALID,
 		.text = "seed of these faults (default: 1)"},
-	{OPTION_TEXT, 0, "faults", "FILE", MEMBER(faults),
+	{OPTION_FN, 0, "faults", "FILE", .set = faults_keep,
+		.valid = "no second script: --faults is given twice",
 		.text = "refuse calls of PROGRAM, and of what it starts, as the script FILE "
 			"says: rocade-faults(1)"},
-	{OPTION_FN, 0, "seed", "N", .set = seed_keep,
-		.valid = "a number from 0 to 18446744073709551615",
+	{OPTION_FN, 0, "seed", "N", .set = fault_seed_keep, .valid = SEED_VALID,
 		.text = "seed of the script's probabilities (default: 1)"},
 	{OPTION_TEXT, 0, "fault-journal", "FILE", MEMBER(fault_journal),
 		.text = "write a line to FILE for each call that the script refuses"},
@@ -109,24 +124,6 @@ static const struct options options = {.program = PROGRAM,
 	.column = 19,
 	.operands = true,
 	.why = impair_why};
-
-/* Returns the path relative to this executable if it exists (build tree), else the
- * installed one. */
-static const char *
-path_beside_self(const char *relative, const char *installed, char *buf, size_t size)
-{
-	ssize_t len = readlink("/proc/self/exe", buf, size - 1);
-	char *slash;
-
-	if (len <= 0)
-		return installed;
-	buf[len] = '\0';
-	slash = strrchr(buf, '/');
-	if (slash == NULL || (size_t)(slash - buf) + strlen(relative) + 2 > size)
-		return installed;
-	strcpy(slash + 1, relative);
-	return access(buf, F_OK) == 0 ? buf : installed;
-}
 
 /* The program may change its directory, and others that it starts look for the file, too. A path that would be
  * longer than size, or get one of these characters, stays as it is. */

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """rocade-run --start-local: a daemon that has something to say, signals, the exit status, the list
 of preloaded libraries, the host's devices, options of
-sanitizers, programs that the library cannot be loaded into."""
+sanitizers, a second script of faults, programs that the library cannot be loaded into."""
 
 import fcntl
 import functools
@@ -306,6 +306,16 @@ def impairment(folder):
          "packets between clients are impaired on purpose: loss=1%,dup=0.5%, seed 1" in done.stderr, done)
 
 
+@in_folder
+def scripts(folder):
+    """Of two scripts of faults the first one would have no effect."""
+    one, two = script(folder, "one", ""), script(folder, "two", "")
+    done = process.run([RUN, "--faults", one, "--faults", two, "touch", os.path.join(folder, "started")])
+    case("a second script of faults is refused", done.returncode == 2 and done.stderr == "rocade-run: invalid value "
+         "'%s' for --faults: expected no second script: --faults is given twice\n" % two and
+         sorted(os.listdir(folder)) == ["one", "two"], done)
+
+
 # Machine in the ELF header, and a program that ends with status 7.
 MACHINES = {"x86_64": (62, "bf07000000 b83c000000 0f05"), "aarch64": (183, "e00080d2 a80b80d2 010000d4")}
 MUSL = b"/no/ld-musl-x86_64.so.1"
@@ -399,4 +409,5 @@ def out_of_reach(folder):
 
 
 if __name__ == "__main__":
-    sys.exit(run(messages, signals, preloads, terminal, ignored, host_devices, sanitizers, impairment, out_of_reach))
+    sys.exit(run(messages, signals, preloads, terminal, ignored, host_devices, sanitizers, impairment, scripts,
+                 out_of_reach))
