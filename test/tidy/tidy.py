@@ -342,25 +342,28 @@ def check_map(tree):
 
 
 def check_faults(tree):
-    """each fault of docs/faults.def has a rule that allows it, and a test that is there; each call has a fault"""
+    """each fault of docs/faults.def has one row, a rule that allows it, and a test that is there; each call has a fault"""
     texts = {f.path: f.text for f in tree.files}
     calls = re.findall(r"^CALL\((\w+), ", texts.get("lib/faults/calls.def", ""), re.M)
-    seen = []
+    seen = set()
     for number, line in enumerate(texts.get("docs/faults.def", "").splitlines(), 1):
         if not line.startswith("FAULT("):
             continue
-        row = re.match(r'FAULT\(calls, (\w+), E[A-Z]+, "\w+\(3\), [A-Z ]+", "(\w+\.py) (\w+)"\)$', line)
+        row = re.match(r'FAULT\(calls, (\w+), (E[A-Z]+), "\w+\(3\), [A-Z ]+", "(\w+\.py) (\w+)"\)$', line)
         where = "docs/faults.def:%d" % number
         if not row:
             yield "%s: expected FAULT(calls, CALL, ERROR, \"PAGE(3), SECTION\", \"FILE.py CASE\")" % where
             continue
-        seen.append(row[1])
-        if row[1] not in calls:
-            yield "%s: %s is not in lib/faults/calls.def" % (where, row[1])
-        if "\ndef %s(" % row[3] not in texts.get("test/e2e/" + row[2], ""):
-            yield "%s: test/e2e/%s has no %s()" % (where, row[2], row[3])
+        call, error, program, group = row.groups()
+        if (call, error) in seen:
+            yield "%s: a second row of %s and %s" % (where, call, error)
+        seen.add((call, error))
+        if call not in calls:
+            yield "%s: %s is not in lib/faults/calls.def" % (where, call)
+        if "\ndef %s(" % group not in texts.get("test/e2e/" + program, ""):
+            yield "%s: test/e2e/%s has no %s()" % (where, program, group)
     for call in calls:
-        if call not in seen:
+        if call not in {one[0] for one in seen}:
             yield "lib/faults/calls.def:1: %s has no row in docs/faults.def" % call
 
 

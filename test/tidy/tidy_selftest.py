@@ -80,6 +80,8 @@ CASES = [
     (tidy.check_faults, "docs/faults.def", FAULT_ROW.replace("faults.py", "fault.py"), True),
     (tidy.check_faults, "docs/faults.def", FAULT_ROW.replace("ibv_reg_mr(3), RETURN VALUE", ""), True),
     (tidy.check_faults, "docs/faults.def", FAULT_ROW + FAULT_ROW.replace("calls, reg_mr", "calls, dereg_mr"), True),
+    (tidy.check_faults, "docs/faults.def", FAULT_ROW + FAULT_ROW.replace("ENOMEM", "EINVAL"), False),
+    (tidy.check_faults, "docs/faults.def", FAULT_ROW + FAULT_ROW, True),
     (tidy.check_faults, "lib/faults/calls.def", FAULT_CALL + FAULT_CALL.replace("reg_mr", "alloc_pd"), True),
     (tidy.check_layers, "lib/base/x.c", '#include "mem/key.h"\n', True),
     (tidy.check_layers, "lib/mem/x.c", '#include "queue/sq.h"\n', True),
