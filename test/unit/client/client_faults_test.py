@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The library of rocade-run --faults in a program: the groups of test/e2e/faults.py that need only this build."""
+"""The library of rocade-run --faults in a program: the groups of test/e2e/faults.py that need only this build, and
+what these do not have."""
 
 import os
 import sys
@@ -8,7 +9,23 @@ import sys
 E2E = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../e2e")
 sys.path[:0] = [E2E, os.path.join(E2E, "lib")]
 import faults  # noqa: E402
-from tap import run  # noqa: E402
+from daemon import Daemon  # noqa: E402
+from tap import case, run  # noqa: E402
+
+
+def again():
+    """A second run with the same journal."""
+    with Daemon() as daemon:
+        script = faults.Script("call 1 of poll_cq: EIO")
+        for _ in range(2):
+            done = script.run(daemon, faults.PROGRAM, "verbs")
+            case("a poll is refused with -EIO", done.returncode == 3 and done.stdout == "poll_cq: EIO\n", done)
+        with open(script.journal, encoding="ascii") as file:
+            lines = file.read().splitlines()
+        case("a journal has one run", sum(line.startswith("in ") for line in lines) == 1 and
+             sum("journal 1: " in line for line in lines) == 1, lines)
+
 
 if __name__ == "__main__":
-    sys.exit(run(faults.other_ways, faults.lists, faults.seeds, faults.replays, faults.names, faults.files))
+    sys.exit(run(faults.other_ways, faults.lists, faults.seeds, faults.replays, faults.names, faults.files,
+                 again))
