@@ -13,8 +13,6 @@
 #include <unistd.h>
 
 #include "base/no_cancel.h"
-#include "base/off.h"
-#include "base/short_slice.h"
 #include "base/usdt.h"
 #include "shm/shm.h"
 #include "shm/watch.h"
@@ -325,9 +323,6 @@ progress_thread_main(void *arg)
 	const struct shm *shm = container_of(t, struct shm, progress_thread);
 	bool go = true;
 
-	/* The application that a packet is for may poll memory on this very core. */
-	if (!is_off(OFF_SHORT_SLICE))
-		short_slice_ask();
 	while (go) {
 		bool polled;
 		uint64_t until, now;

@@ -266,7 +266,8 @@ def files():
         pipe = os.path.join(script.folder.name, "pipe")
         os.mkfifo(pipe)
         for option in ("--faults", "--fault-journal"):
-            done = script.run(daemon, "true", options=[option, pipe])
+            words = [option, pipe] if option == "--faults" else ["--faults", script.path, option, pipe]
+            done = daemon.run(*words, "true")
             case("%s with a pipe" % option, done.returncode == 2 and
                  "invalid value '%s' for %s: expected a regular file" % (pipe, option) in done.stderr, done)
 
