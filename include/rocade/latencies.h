@@ -21,8 +21,8 @@ extern "C" {
 /* Of the QPs of a type and an operation. */
 struct rocade_latency {
 	const char *type; /* constant: "RC", "UC" or "XRC" */
-	const char *
-		operation; /* constant: "send", "write", "read", "atomic", "atomic_write", "flush" */
+	/* constant: "send", "write", "read", "atomic", "atomic_write" or "flush" */
+	const char *operation;
 	uint64_t sum_ns;
 	/* buckets[i]: how many took up to 512 << i ns, and longer than those of buckets[i - 1]; the last one: how many took
 	 * longer than all others */

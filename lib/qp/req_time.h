@@ -3,8 +3,8 @@
 /*
  * Which requests are measured for the histograms of latencies (base/latencies.h): of each RC, UC and XRC QP the first
  * one and then every REQ_TIME_EVERYth, unless an earlier one is under way, from the pass in which the engine gives it
- * PSNs to the one in which it completes. Time is that of the passes: no request pays for a clock, and those that are not
- * measured pay for a counter. A datagram has no row: it completes in the pass that takes it up. With the engine lock
+ * PSNs to the one in which it completes. Time is that of the passes: no request reads a clock; one that is
+ * not measured decrements a counter. A datagram has no row: it completes in the pass that takes it up. With the engine lock
  * held.
  */
 #ifndef ROCADE_QP_REQ_TIME_H
