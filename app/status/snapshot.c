@@ -44,18 +44,23 @@ client_find(const json_t *by_id, const json_t *object)
 	return json_object_get(by_id, id_text(object, text));
 }
 
-/* Moves each row of latencies to its client; that of departed clients has the id 0. */
+/* Moves each row of latencies to its client; that of departed clients has the id 0. Clients without a row have no
+ * latencies. */
 static void
 latencies_merge(json_t *daemon, const json_t *by_id)
 {
 	const json_t *row;
+	json_t *client;
 	size_t i;
+
+	json_array_foreach(json_object_get(daemon, "clients"), i, client)
+		json_object_set_new(client, "latencies", json_array());
 
 	json_array_foreach(json_object_get(daemon, "latencies"), i, row)
 	{
 		json_t *found = json_object_get(row, "latencies");
-		json_t *client = client_find(by_id, row);
 
+		client = client_find(by_id, row);
 		if (number_of(row, "id") == 0)
 			json_object_set(daemon, "departed_latencies", found);
 		else if (client != NULL)

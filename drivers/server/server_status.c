@@ -12,6 +12,7 @@
 #include "switch/sw_client.h"
 
 #define ROWS_MAX 8 /* in a reply; a row has less than SW_DATA_MAX / ROWS_MAX bytes */
+#define LATENCY_SKIPS 63 /* clients without latencies that a request passes over */
 static_assert(LATENCY_TEXT_MAX + 64 < SW_DATA_MAX,
 	"but for latencies, of which a reply has one row");
 
@@ -254,20 +255,42 @@ user_from(const struct conn *asker, uint32_t from)
 	return from <= asker->uid ? asker->account : NULL;
 }
 
-/* As row_print(), of the first client with an id of at least `from`; 0: of departed clients. Prints a bounded copy
+/* Copies the latencies of the first client with an id of at least `from` that has some. After LATENCY_SKIPS clients
+ * without, also of one that has none: the next request goes on behind it. Returns false if there is none. */
+static bool
+latencies_find(
+	const struct conn *asker, uint32_t from, uint32_t *id, struct latencies *copy)
+{
+	const struct conn *conn = conn_from(asker, from);
+	const struct sw_client *c = conn != NULL ? conn->client : NULL;
+	unsigned skipped = 0;
+
+	for (; c != NULL; c = TAILQ_NEXT(c, link)) {
+		conn = c->owner;
+		if (!conn_may_see(asker, conn->uid))
+			continue;
+		*id = c->id;
+		latencies_add(copy, &c->region.client->latencies);
+		if (!latencies_are_empty(copy) || skipped++ == LATENCY_SKIPS)
+			return true;
+		*copy = (struct latencies){0}; /* it may have a sum */
+	}
+	return false;
+}
+
+/* As row_print(), of the first client with an id of at least `from` that has some; 0: of departed clients. Prints a bounded copy
  * of what a client says. */
 static bool
 latencies_row_print(
 	struct json_out *j, const struct conn *asker, uint32_t from, uint32_t *id)
 {
-	const struct conn *conn = from != 0 ? conn_from(asker, from) : NULL;
 	struct latencies copy = {0};
 
-	if (from != 0 && conn == NULL)
+	*id = 0;
+	if (from == 0)
+		latencies_add(&copy, &asker->daemon->sw->departed_latencies);
+	else if (!latencies_find(asker, from, id, &copy))
 		return false;
-	*id = conn != NULL ? conn->client->id : 0;
-	latencies_add(&copy, conn != NULL ? &conn->client->region.client->latencies
-					  : &asker->daemon->sw->departed_latencies);
 	json_out_object(j, NULL);
 	json_out_uint(j, "id", *id);
 	latencies_print(j, "latencies", &copy);

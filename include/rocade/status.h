@@ -29,13 +29,13 @@ extern "C" {
  *               "srqs": [...], "qps": [...]}, ...]}
  *
  * "port" is absent without a port, "queues" unless it has several. "departed" is the sum
- * of the counters of disconnected clients. "latencies" has a row for each client, and one
- * with the id 0 for disconnected clients: how many measured requests of a type of QP and
+ * of the counters of disconnected clients. "latencies" has a row for each client of which a
+ * request was measured, and one with the id 0 for the disconnected clients of all users: how many measured requests of a type of QP and
  * an operation took how long, by the longest time that a bucket counts, in nanoseconds. A
  * report contains the statistics of the client with the same id, with up to 256 SRQs and
  * 1024 QPs; "answered" is false if the client has not answered in time. Root and the
- * daemon's user get all rows, other callers those of their own user: "hidden" counts what
- * is left out.
+ * daemon's user get all rows, other callers those of their own user, and that with the id 0:
+ * "hidden" counts what is left out.
  *
  * Returns 0 or a positive errno value; rocade_error() then describes the failure. ENOENT,
  * ECONNREFUSED: no daemon at the socket. EPERM: it is of another user than root, the

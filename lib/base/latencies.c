@@ -49,6 +49,18 @@ hist_total(const struct latency_hist *hist)
 	return total;
 }
 
+bool
+latencies_are_empty(const struct latencies *l)
+{
+	const struct latency_hist *hist = &l->of[0][0];
+
+	for (unsigned i = 0; i < HISTS; i++) {
+		if (hist_total(&hist[i]) != 0)
+			return false;
+	}
+	return true;
+}
+
 /* The keys of the buckets are the longest times that they count, in nanoseconds. */
 static void
 hist_print(struct json_out *j, unsigned i, const struct latency_hist *hist)

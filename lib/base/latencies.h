@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How long requests took: histograms by type of QP and operation. Which requests are measured is the business
- * of qp/req_time.h. A set has one writer, the holder of the engine lock, which adds with plain stores, and any
+ * How long requests took: histograms by type of QP and operation. qp/req_time.h chooses the requests that are
+ * measured. A set has one writer, the holder of the engine lock, which adds with plain stores, and any
  * thread may read it, as with the counters of base_stats.h. The set of a client of the daemon is in memory that
  * the daemon reads, and does not trust.
  */
@@ -64,8 +64,11 @@ latency_count(struct latency_hist *hist, uint64_t ns)
 	hist->count[latency_bucket(ns)]++;
 }
 
-/* to += from, of which each value is read once: its writer may be running, or mean no good. */
+/* to += from, of which each value is read once: its writer may be running, or be hostile. */
 void latencies_add(struct latencies *to, const struct latencies *from);
+
+/* Returns whether no request of the set was measured. */
+bool latencies_are_empty(const struct latencies *l);
 
 /* Prints an array with a row for each type and operation of which a request was measured. The set must be a sum of
  * latencies_add(): then the text has fewer than LATENCY_TEXT_MAX bytes. */

@@ -134,7 +134,8 @@ enum sw_status_part {
 	 * dest_qpn; a few at a time, with commas between them. ENOENT: there is none. */
 	SW_STATUS_CLIENT,
 	SW_STATUS_USER,
-	/* How long requests took, by type of QP and operation: of one client, as above; 0: of departed ones. */
+	/* How long requests took, by type of QP and operation. 0: of departed clients. Else of the first client, as above,
+	 * of which a request was measured, or of one before it of which none was. */
 	SW_STATUS_LATENCIES,
 };
 
