@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <status/latencies_sum.h>
 #include <status/prometheus.h>
 #include <status/snapshot.h>
 
@@ -22,12 +23,15 @@ static struct http_server server = {.listen_fd = -1, .stop_fd = -1};
 static struct metrics_address bound; /* with a file, which is to be removed */
 static pthread_t thread;
 static bool runs;
+static json_t *latencies; /* of the thread: the last sums */
 
-/* Without QPs and peers: how many there are is the clients' choice. */
+/* Without QPs, peers and the latencies of each client: how many there are is the clients' choice. Of latencies with
+ * the sum. */
 static char *
 metrics_make(bool openmetrics, size_t *size)
 {
-	const struct view_conf all_clients = {.qps = false, .peers = false};
+	const struct view_conf all_clients = {
+		.qps = false, .peers = false, .latencies = false};
 	char *status = own_status_text(false), *text = NULL;
 	struct metrics_to to = {.openmetrics = openmetrics};
 	json_t *snapshot;
@@ -35,8 +39,12 @@ metrics_make(bool openmetrics, size_t *size)
 	if (status == NULL)
 		return NULL;
 	snapshot = snapshot_read(status);
-	if (snapshot != NULL)
+	if (latencies == NULL)
+		latencies = json_array();
+	if (snapshot != NULL) {
+		latencies_sum(snapshot, latencies);
 		to.file = open_memstream(&text, size);
+	}
 	if (to.file != NULL) {
 		prometheus_print(&to, snapshot, &all_clients);
 		if (fclose(to.file) != 0) {

@@ -258,6 +258,7 @@ latency_rows_add(json_t *list, const json_t *rows, const char *labels)
 	}
 }
 
+/* A client has up to 18 histograms with 26 series each: they are printed only if they are wanted. */
 static void
 latencies_metrics_print(const struct metrics_to *to, const json_t *snapshot,
 	const json_t *clients, const char *base)
@@ -272,6 +273,16 @@ latencies_metrics_print(const struct metrics_to *to, const json_t *snapshot,
 	json_object_clear(list);
 	latency_rows_add(list, json_object_get(snapshot, "departed_latencies"), base);
 	metric_print(to, list, "departed", &latency_metric);
+	json_decref(list);
+}
+
+static void
+latencies_sum_print(const struct metrics_to *to, const json_t *snapshot, const char *base)
+{
+	json_t *list = json_object();
+
+	latency_rows_add(list, json_object_get(snapshot, "all_latencies"), base);
+	metric_print(to, list, "device", &latency_metric);
 	json_decref(list);
 }
 
@@ -409,7 +420,9 @@ prometheus_print(
 	queues_metrics_print(to, snapshot, base);
 	users_metrics_print(to, snapshot, base);
 	clients_metrics_print(to, clients);
-	latencies_metrics_print(to, snapshot, clients, base);
+	latencies_sum_print(to, snapshot, base);
+	if (conf->latencies)
+		latencies_metrics_print(to, snapshot, clients, base);
 	reports_metrics_print(to, answered);
 	if (conf->peers)
 		peers_metrics_print(to, answered);

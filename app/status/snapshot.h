@@ -9,7 +9,7 @@
  * for that client.
  *
  * {"socket", "device", "clients": [...], "port" (if there is one), "rdma_cm", "departed",
- *  "departed_latencies"}
+ *  "departed_latencies", "all_latencies" (if latencies_sum() has added them)}
  *
  * Returns NULL on failure, with the reason in rocade_error() and errno. */
 json_t *snapshot_fetch(const char *socket);

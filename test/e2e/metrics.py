@@ -5,6 +5,7 @@
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import stat
@@ -177,17 +178,31 @@ def scraped():
         query = 'rocade_engine_rx_roce_total{program="flow"} > 0'
         until(lambda: found("http://" + own, query))
         case("Prometheus scrapes a client's counters", found("http://" + own, query), server.output())
-        query = 'histogram_quantile(0.5, rocade_client_request_seconds_bucket{program="flow"}) > 0'
+        query = 'histogram_quantile(0.5, rocade_device_request_seconds_bucket{type="RC"}) > 0'
         until(lambda: found("http://" + own, query))
-        case("Prometheus computes a quantile of a client's latencies", found("http://" + own, query),
+        case("Prometheus computes a quantile of the clients' latencies", found("http://" + own, query),
              get(where, headers=OPENMETRICS)[2])
+        text = get(where)[2]
+        case("the page has no series of the latencies of one client",
+             "rocade_client_request_seconds" not in text and "rocade_departed_request_seconds" not in text, text)
         case("Prometheus knows a counter as one, by OpenMetrics' name", "counter" in str(kinds(own)),
              str(kinds(own)))
         server.send_signal(signal.SIGTERM)
         case("Prometheus has no complaint", server.wait() == 0 and
              "Append failed" not in server.output() and "level=error" not in server.output(),
              server.output())
+        counts = measured(where)
         pair.finish()
+        until(daemon.idle)
+        until(lambda: all(measured(where).get(labels, 0) >= count for labels, count in counts.items()))
+        case("the latencies of a client that has ended stay in the sum", counts and all(
+            measured(where).get(labels, 0) >= count for labels, count in counts.items()), str(counts))
+
+
+def measured(where):
+    """How many requests of each type of QP and operation are in the sum of all latencies."""
+    return {labels: int(count) for labels, count in re.findall(
+        r"(?m)^rocade_device_request_seconds_count\{(.*)\} (\d+)$", get(where)[2])}
 
 
 def kinds(own):

@@ -216,6 +216,8 @@ def latencies():
             row["operation"] for c in json.loads(status(daemon, "--json").stdout)["clients"]
             for row in c["latencies"] if row["type"] == "RC" and row["count"] > 0]), status(daemon, "--json").stdout)
         text, found, wrong = metrics(daemon)
+        case("without --latencies no metric is a histogram", " histogram\n" not in text, text)
+        text, found, wrong = metrics(daemon, "--latencies")
         case("promtool accepts histograms", not wrong, wrong)
         counts = {key[1:]: value for key, value in found.items() if key[0] == "rocade_client_request_seconds_count"}
         case("the metrics of a client have its histogram", counts and all(

@@ -8,6 +8,7 @@
 #include <rocade/status.h>
 
 #include "case.h"
+#include "status/latencies_sum.h"
 #include "status/prometheus.h"
 
 static const char snapshot_text[] =
@@ -138,7 +139,7 @@ TEST(each_queue_has_series)
  * answer. */
 TEST(histograms_are_cumulative)
 {
-	char *text = printed(&(struct view_conf){.qps = false});
+	char *text = printed(&(struct view_conf){.latencies = true});
 
 	assert_non_null(strstr(text,
 		"# TYPE rocade_client_request_seconds histogram\n"
@@ -151,10 +152,109 @@ TEST(histograms_are_cumulative)
 	assert_non_null(strstr(text, "rocade_departed_request_seconds_count{" DEVICE
 				     ",type=\"UC\",operation=\"send\"} 1\n"));
 	free(text);
-	text = printed_as(true, &(struct view_conf){.qps = false});
+	text = printed_as(true, &(struct view_conf){.latencies = true});
 	assert_int_equal(
 		occurrences(text, "# TYPE rocade_client_request_seconds histogram\n"), 1);
 	free(text);
+}
+
+/* A client can have many series of them. */
+TEST(histograms_are_printed_if_wanted)
+{
+	char *text = printed(&(struct view_conf){.qps = true, .peers = true});
+
+	assert_int_equal(occurrences(text, "request_seconds"), 0);
+	free(text);
+}
+
+static json_t *
+latencies_of(long reads, long departed_reads)
+{
+	return json_pack("{s:{s:s},s:[{s:i,s:[{s:s,s:s,s:I,s:{s:I,s:i}}]},{s:i,s:[]}],"
+			 "s:[{s:s,s:s,s:I,s:{s:I,s:i}}]}",
+		"device", "name", "r", "clients", "id", 1, "latencies", "type", "RC",
+		"operation", "read", "sum_ns", (json_int_t)1000 * reads, "buckets", "512",
+		(json_int_t)reads, "inf", 0, "id", 2, "latencies", "departed_latencies",
+		"type", "RC", "operation", "read", "sum_ns",
+		(json_int_t)1000 * departed_reads, "buckets", "512",
+		(json_int_t)departed_reads, "inf", 1);
+}
+
+/* Returns the metrics with the sum of all latencies. */
+static char *
+printed_sum(json_t *snapshot, json_t *kept)
+{
+	char *text = NULL;
+	size_t size;
+	struct metrics_to to = {.file = open_memstream(&text, &size)};
+
+	assert_non_null(snapshot);
+	assert_non_null(to.file);
+	latencies_sum(snapshot, kept);
+	prometheus_print(&to, snapshot, &(struct view_conf){.qps = false});
+	assert_int_equal(fclose(to.file), 0);
+	json_decref(snapshot);
+	return text;
+}
+
+#define SUM "rocade_device_request_seconds_"
+#define SUM_LABELS "{device=\"r\",type=\"RC\",operation=\"read\""
+
+TEST(latencies_of_all_clients_are_one_sum)
+{
+	json_t *kept = json_array();
+	char *text = printed_sum(latencies_of(5, 2), kept);
+
+	assert_non_null(strstr(text,
+		SUM "bucket" SUM_LABELS ",le=\"5.12e-07\"} 7\n" SUM "bucket" SUM_LABELS
+		    ",le=\"+Inf\"} 8\n" SUM "sum" SUM_LABELS "} 7e-06\n" SUM
+		    "count" SUM_LABELS "} 8\n"));
+	assert_null(strstr(text, "rocade_client_request_seconds"));
+	free(text);
+	json_decref(kept);
+}
+
+/* A snapshot may lack a client that is about to be among the departed ones. */
+TEST(the_sum_of_latencies_does_not_fall)
+{
+	json_t *kept = json_array();
+
+	free(printed_sum(latencies_of(5, 2), kept));
+	for (long reads = 0; reads < 7; reads++) {
+		char *text = printed_sum(latencies_of(reads, 2), kept);
+
+		assert_non_null(strstr(text, reads < 6 ? SUM "count" SUM_LABELS "} 8\n"
+						       : SUM "count" SUM_LABELS "} 9\n"));
+		free(text);
+	}
+	json_decref(kept);
+}
+
+/* The bounds of the daemon's rows. */
+TEST(the_sum_of_latencies_has_bounds)
+{
+	const long most = 1L << 48;
+	json_t *kept = json_array(), *snapshot = latencies_of(most, most);
+	const json_t *row;
+	char *text;
+
+	json_object_set_new(
+		json_array_get(json_object_get(snapshot, "departed_latencies"), 0),
+		"sum_ns", json_integer(1LL << 62));
+	json_object_set_new(
+		json_array_get(
+			json_object_get(
+				json_array_get(json_object_get(snapshot, "clients"), 0),
+				"latencies"),
+			0),
+		"sum_ns", json_integer(1LL << 62));
+	text = printed_sum(snapshot, kept);
+	row = json_array_get(kept, 0);
+	assert_true(json_integer_value(json_object_get(row, "sum_ns")) == 1LL << 62);
+	assert_true(json_integer_value(json_object_get(
+			    json_object_get(row, "buckets"), "512")) == most);
+	free(text);
+	json_decref(kept);
 }
 
 /* OpenMetrics describes a family by its name without the suffix of its values. */
