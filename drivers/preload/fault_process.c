@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -38,14 +39,16 @@ self_forked(void)
 {
 	fault_plan_restart(&self.plan);
 	self.used = false;
+	self.journal_failed = false;
 	error_leave();
 }
 
-/* A program whose faults are not known does not run. */
+/* A program whose faults are not known does not run. This is before main(), so standard error is the one that the
+ * program got. */
 static __attribute__((noreturn)) void
 self_end(const char *why)
 {
-	dprintf(error_fd(), "rocade: faults: %s\n", why);
+	dprintf(STDERR_FILENO, "rocade: faults: %s\n", why);
 	_exit(1);
 }
 
@@ -136,6 +139,42 @@ fault_same_library(const void *a, const void *b)
 	       of_a.dli_fbase == of_b.dli_fbase;
 }
 
+/* Signals that a write raises, which would end the program: a file at its limit (RLIMIT_FSIZE), a pipe without a
+ * reader. */
+static const int write_signals[] = {SIGXFSZ, SIGPIPE};
+#define WRITE_SIGNALS (sizeof(write_signals) / sizeof(write_signals[0]))
+
+struct write_mask {
+	sigset_t before; /* the mask of this thread */
+	sigset_t added;  /* signals that the program does not wait for already */
+};
+
+/* Blocks them in this thread. */
+static void
+write_begin(struct write_mask *m)
+{
+	sigset_t pending;
+
+	sigpending(&pending);
+	sigemptyset(&m->added);
+	for (size_t i = 0; i < WRITE_SIGNALS; i++) {
+		if (sigismember(&pending, write_signals[i]) == 0)
+			sigaddset(&m->added, write_signals[i]);
+	}
+	pthread_sigmask(SIG_BLOCK, &m->added, &m->before);
+}
+
+/* Takes those that were raised. */
+static void
+write_end(const struct write_mask *m)
+{
+	const struct timespec none = {.tv_sec = 0};
+
+	while (sigtimedwait(&m->added, NULL, &none) > 0) {
+	}
+	pthread_sigmask(SIG_SETMASK, &m->before, NULL);
+}
+
 /* The file is opened for each line: programs close descriptors that they do not know, and use their numbers. Returns
  * why the line is not written, or NULL. */
 static const char *
@@ -164,14 +203,19 @@ journal_line_write(const char *line, size_t len)
 static void
 journal_add(const char *line, int len)
 {
-	const char *why =
-		self.journal != NULL ? journal_line_write(line, (size_t)len) : NULL;
+	struct write_mask mask;
+	const char *why;
 
+	if (self.journal == NULL)
+		return;
+	write_begin(&mask);
+	why = journal_line_write(line, (size_t)len);
 	if (why != NULL &&
 		!__atomic_exchange_n(&self.journal_failed, true, __ATOMIC_RELAXED))
 		dprintf(error_fd(),
 			"rocade: faults: the journal %s lacks lines of process %ld: %s\n",
 			self.journal, (long)getpid(), why);
+	write_end(&mask);
 }
 
 /* At the first call that counts: the line of the process, for rocade_faults_journal_check(). */
@@ -260,7 +304,11 @@ static __attribute__((destructor)) void
 fault_process_ends(void)
 {
 	int fd = self.used && !is_off(OFF_ADVICE) ? error_fd() : -1;
+	struct write_mask mask;
 
-	if (fd >= 0)
-		unapplied_report(fd);
+	if (fd < 0)
+		return;
+	write_begin(&mask);
+	unapplied_report(fd);
+	write_end(&mask);
 }

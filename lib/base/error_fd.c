@@ -7,7 +7,8 @@
 
 #include "base/error_fd.h"
 
-#define FD_LEAST 256 /* above those that a program expects to get next */
+/* Above those that a program expects to get next. Under a lower RLIMIT_NOFILE half of it, a quarter, and so on. */
+#define FD_LEAST 256
 
 static struct {
 	bool tried, known;
@@ -26,13 +27,14 @@ void
 error_keep(void)
 {
 	struct stat st;
-	int fd;
+	int fd = -1;
 
 	if (__atomic_exchange_n(&error_kept.tried, true, __ATOMIC_RELAXED) ||
 		fstat(STDERR_FILENO, &st) != 0 ||
 		(error_kept.known && !error_is_file(&st)))
 		return;
-	fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, FD_LEAST);
+	for (int least = FD_LEAST; fd < 0 && least > STDERR_FILENO; least /= 2)
+		fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, least);
 	error_kept.dev = st.st_dev;
 	error_kept.ino = st.st_ino;
 	error_kept.known = true;

@@ -103,11 +103,13 @@ static const struct author *
 process_add(struct author *all, unsigned count, const char *line)
 {
 	struct author name, comm;
-	const char *at = strchr(line, ':');
 	const struct author *twice = NULL;
+	const char *at;
 
-	if (strncmp(line, FAULT_JOURNAL_PROCESS, strlen(FAULT_JOURNAL_PROCESS)) != 0 ||
-		name_read(name_read(at, ": \"", &name), ", \"", &comm) == NULL)
+	if (strncmp(line, FAULT_JOURNAL_PROCESS, strlen(FAULT_JOURNAL_PROCESS)) != 0)
+		return NULL;
+	at = memchr(line, ':', (size_t)(line_end(line) - line));
+	if (name_read(name_read(at, ": \"", &name), ", \"", &comm) == NULL)
 		return NULL;
 	for (unsigned i = 0; i < count; i++) {
 		if ((is_same_name(&all[i], &name) || is_same_name(&all[i], &comm)) &&

@@ -9,9 +9,10 @@
  * verbs, cm: ends with 0, or at the first call that fails: it prints "CALL: ERROR" then, and ends with 3. loaded: as
  * verbs, but looks up ibv_open_device() in libibverbs, which it opens itself. forked: as verbs, and once more in a
  * child. posts: sends lists between two QPs, posts again from the request that is refused, prints "refused N" for it
- * (from 1, of its list), and verifies that each message arrives once. batches: the same by ibv_wr_start() and ibv_wr_complete(). elsewhere: listens with an ID
- * of another device. full: posts a list that is longer than the RQ, and again what is refused of it. closed: as verbs,
- * in a child and then in the process itself, with this file as descriptor 2.
+ * (from 1, of its list), and verifies that each message arrives once. batches: the same by ibv_wr_start() and
+ * ibv_wr_complete(). elsewhere: listens with an ID of another device. full: posts a list that is longer than the RQ,
+ * and again what is refused of it. closed: as verbs, in a child and then in the process itself, with this file as
+ * descriptor 2.
  */
 #include <arpa/inet.h>
 #include <dlfcn.h>

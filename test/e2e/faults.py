@@ -167,6 +167,7 @@ def replays():
                                      (("\n", '\n# rocade-faults process 1: "x", "fault_calls"\n'), 2,
                                       'several processes have one name, "fault_calls"'),
                                      (("\n", '\n# rocade-faults process 1: "x", "y"\n'), 0, ""),
+                                     (("\n", '\n# rocade-faults process 1\n# x: "x", "fault_calls"\n'), 0, ""),
                                      (("#", "# a script that was"), 0, "")]:
             with open(script.journal, "w", encoding="ascii") as file:
                 file.write(journal.replace(*change, 1))
@@ -202,6 +203,13 @@ def names():
         done = Script("call 1 of alloc_pd: ENOMEM").run(daemon, "sh", "-c", "rm \"$ROCADE_FAULTS\"; exec %s verbs" % PROGRAM)
         case("a program whose script is gone does not run", done.returncode == 1 and not done.stdout and
              "rocade: faults: cannot read " in done.stderr, done)
+        few = "ulimit -n 200; %sexec " + PROGRAM + " verbs"
+        done = Script("call 1 of alloc_pd: ENOMEM").run(daemon, "sh", "-c", few % "rm \"$ROCADE_FAULTS\"; ")
+        case("nor one that may open 200 files", done.returncode == 1 and not done.stdout and
+             "rocade: faults: cannot read " in done.stderr, done)
+        done = Script("call 9 of alloc_pd: ENOMEM").run(daemon, "sh", "-c", few % "")
+        case("for one that may open 200 files a rule that was never applied is reported", done.returncode == 0 and
+             "line 1: the rule was never applied" in done.stderr, done)
         done = Script("call 9 of alloc_pd: ENOMEM").run(daemon, PROGRAM, "verbs")
         case("a rule that was never applied is reported", done.returncode == 0 and re.search(
             r"^rocade: faults: \S+/script, line 1: the rule was never applied; fault_calls counted 1 calls of alloc_pd$",
@@ -233,6 +241,34 @@ print(verbs.ibv_open_device(verbs.ibv_get_device_list(None)[0]))
 """
 
 
+# Its standard error is a pipe that has no reader.
+PIPED = """
+import os, signal, sys
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+reader, writer = os.pipe()
+os.close(reader)
+os.dup2(writer, 2)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def signals():
+    """A write of the report or of the journal raises no signal in the program."""
+    with Daemon() as daemon:
+        done = Script("call 9 of alloc_pd: ENOMEM").run(daemon, sys.executable, "-c", PIPED, PROGRAM, "verbs")
+        case("the report to a pipe without a reader", done.returncode == 0, done)
+        script = Script("call 1 of alloc_pd: ENOMEM")
+        done = script.run(daemon, "sh", "-c", "rm \"$ROCADE_FAULT_JOURNAL\"; exec \"$0\" \"$@\"", sys.executable, "-c",
+                          PIPED, PROGRAM, "verbs")
+        case("what the journal lacks, to a pipe without a reader", done.returncode == 3 and
+             done.stdout == "alloc_pd: ENOMEM\n", done)
+        script = Script("call 1 of alloc_pd: ENOMEM")
+        limited = "truncate -s 4G \"$ROCADE_FAULT_JOURNAL\"; ulimit -f 4194304; exec %s verbs" % PROGRAM
+        done = script.run(daemon, "bash", "-c", limited)
+        case("a journal that is as long as a file may be", done.returncode == 3 and
+             done.stdout == "alloc_pd: ENOMEM\n" and "File too large" in done.stderr, done)
+
+
 def files():
     """Report and journal are written to the files that they had at first, and to no others."""
     with Daemon() as daemon:
@@ -253,6 +289,10 @@ def files():
                  re.search(r"the journal \S+ lacks lines of process \d+: %s\n" % said, done.stderr), done)
             if os.path.lexists(script.journal):
                 os.remove(script.journal)
+        done = Script("call 9 of alloc_pd: ENOMEM").run(
+            daemon, "sh", "-c", "rm \"$ROCADE_FAULT_JOURNAL\"; exec %s forked" % PROGRAM)
+        case("a child of fork() says that the journal lacks its lines, too", done.returncode == 0 and
+             len(set(re.findall("lacks lines of process ([0-9]+)", done.stderr))) == 2, done)
         done = script.run(daemon, sys.executable, "-c", REPLACER)
         case("the journal after another file has its name", done.stdout == "None\n" and
              os.path.getsize(script.journal) == 0 and "it is another file than at the start of the process" in done.stderr,
@@ -378,4 +418,4 @@ def local():
 
 
 if __name__ == "__main__":
-    sys.exit(run(calls, other_ways, lists, seeds, replays, names, files, programs, errors, local))
+    sys.exit(run(calls, other_ways, lists, seeds, replays, names, files, signals, programs, errors, local))

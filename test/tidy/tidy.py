@@ -342,7 +342,7 @@ def check_map(tree):
 
 
 def check_faults(tree):
-    """each fault of docs/faults.def has one row, a rule that allows it, and a test that is there; each call has a fault"""
+    """each fault of docs/faults.def has one row, a rule that allows it, and a test that is there; each call has one"""
     texts = {f.path: f.text for f in tree.files}
     calls = re.findall(r"^CALL\((\w+), ", texts.get("lib/faults/calls.def", ""), re.M)
     seen = set()

@@ -27,4 +27,5 @@ def again():
 
 
 if __name__ == "__main__":
-    sys.exit(run(faults.other_ways, faults.lists, faults.seeds, faults.replays, faults.names, faults.files, again))
+    sys.exit(run(faults.other_ways, faults.lists, faults.seeds, faults.replays, faults.names, faults.files,
+                 faults.signals, again))
