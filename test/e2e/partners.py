@@ -232,7 +232,7 @@ def stopped():
 
 def killed():
     with Daemon() as daemon:
-        victim = Victim(daemon)
+        victim = Victim(daemon, ROCADE_TEST_TIMEOUT="14")  # all tries take half a second
         victim.moves(MANY)
         os.kill(int(victim.friend), signal.SIGKILL)
         ms, status = victim.failure()
