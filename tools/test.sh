@@ -46,7 +46,7 @@ Stages, in this order:
                 that passed on the same commit is not run again
   --clean       build from scratch, not on top of the last run
   --repeat N    runs the stages N times; the logs of a run that fails go to log-run-NUMBER/
-  --busy N      beside N busy loops
+  --busy N      beside N busy loops; the programs of stage e2e then run one at a time
   -h, --help
 
 Writes to build-test/ in the source tree: build directories, log/, and results with a line per

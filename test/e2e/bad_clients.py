@@ -3,6 +3,7 @@
 """Faulty and hostile clients of `rocaded --local`, beside two correct processes that verify every
 byte of their traffic. The correct processes lose nothing, and the daemon frees all resources of the
 faulty ones. flow.c and hostile.c have the modes."""
+# test.sh: alone a part has a real-time priority, and compares times
 
 import contextlib
 import json

@@ -17,7 +17,7 @@ from hosts import (AF_PACKET, SOCKETS, V4, V6, Host, across_case, veth,  # noqa:
                    wait_for_port)
 from process import until  # noqa: E402
 from tap import case, run, skip  # noqa: E402
-from testpmd import SCRATCH, SOURCE, eal, hugepages_free, ip, is_root, ping  # noqa: E402
+from testpmd import SCRATCH, SOURCE, eal, hugepages_wait, ip, is_root, ping  # noqa: E402
 
 LARGE = ("--mtu", "4184")
 
@@ -228,7 +228,7 @@ def ends_eal():
     """A daemon that fails once EAL has started ends EAL, which frees hugepages and removes its socket
     for other processes."""
     pages = "/run/hugepages"  # tools/lib/isolated.sh
-    if not os.path.isdir(pages) or hugepages_free() < 32:
+    if not os.path.isdir(pages) or not hugepages_wait(32):
         skip("rocaded ends EAL when its start fails", "needs 32 free hugepages")
         return
     prefix = "rocade%d" % os.getpid()

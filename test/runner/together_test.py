@@ -16,7 +16,7 @@ SOURCE = os.path.abspath(sys.argv[1])
 import cases  # noqa: E402
 
 RUNNER = """set -u -o pipefail
-top=$1 out=$1/out long=no isolated=no turns=no jobs=2 results=$1/out/results
+top=$1 out=$1/out long=no isolated=no turns=no jobs=2 loops=0 results=$1/out/results
 . tools/lib/session.sh
 . tools/lib/e2e.sh
 e2e_hugepages() { :; }
@@ -36,6 +36,10 @@ FAILS = "echo 'not ok 1 - it runs'; echo '# the reason'; echo 1..1; exit 1\n"
 SILENT = "exit 0\n"
 # The parent of its parent, timeout(1), is the worker that would write its results.
 ORPHANED = PASSES + "read -r _ _ _ parent _ </proc/$PPID/stat; kill -KILL \"$parent\"\n"
+STARTS = """top=$PWD; . tools/lib/session.sh; session_begin
+starts() { sleep 600 & echo $! >"$1"; wait; }
+worker starts "$1"; workers_wait
+"""
 WAITS = "echo $$ >pid; echo >started; read -r _ <goes_on; %s" % PASSES
 
 
@@ -153,30 +157,61 @@ def interrupted():
         yield "one that was killed begins no further program", os.path.exists(os.path.join(folder, "order")), False
 
 
+def unnamed():
+    """A signal comes when a worker has started a program, and before it has noted which."""
+    with tempfile.TemporaryDirectory() as folder:
+        started = os.path.join(folder, "started")
+        os.mkfifo(started)
+        with subprocess.Popen(["bash", "-c", STARTS, "bash", started], cwd=SOURCE, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, env=dict(os.environ, TMPDIR=folder)) as process:
+            with open(started, encoding="utf-8") as file:
+                pid = file.read()
+            process.send_signal(signal.SIGTERM)
+        left = runs(pid)
+        if left:
+            os.kill(int(pid), signal.SIGKILL)
+        yield "an interrupted worker ends a program that it has only just started", (process.returncode, left), (
+            130, False)
+
+
 def at_a_time():
-    for jobs, isolated, pages, want in ((2, "yes", 1024, 2), (2, "yes", 1023, 1), (1, "yes", 2048, 1),
-                                        (2, "no", 2048, 1), (2, "yes", None, 1)):
+    for jobs, isolated, loops, pages, free, want in (
+            (2, "yes", 0, 1024, 1024, 2), (2, "yes", 0, 1024, 1023, 1), (2, "yes", 0, 1024, 0, 1),
+            (1, "yes", 0, 2048, 2048, 1), (2, "no", 0, 2048, 2048, 1), (2, "yes", 1, 2048, 2048, 1),
+            (2, "yes", 0, None, None, 1)):
         with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "pages")
-            if pages is not None:
-                with open(path, "w", encoding="utf-8") as file:
-                    file.write("%d\n" % pages)
+            for name, count in (("nr_hugepages", pages), ("free_hugepages", free)):
+                if count is not None:
+                    with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                        file.write("%d\n" % count)
             done = subprocess.run(
-                ["bash", "-c", ". tools/lib/e2e.sh; jobs=%d isolated=%s pages_file=%s; e2e_at_a_time" % (
-                    jobs, isolated, path)], cwd=SOURCE, stdout=subprocess.PIPE, text=True, check=True)
-            yield "%d cores, isolated: %s, %s hugepages" % (jobs, isolated, pages), int(done.stdout), want
+                ["bash", "-c", ". tools/lib/e2e.sh; jobs=%d isolated=%s loops=%d pages_file=%s/nr_hugepages; "
+                 "e2e_at_a_time" % (jobs, isolated, loops, folder)], cwd=SOURCE, stdout=subprocess.PIPE, text=True,
+                check=True)
+            yield "%d cores, isolated: %s, %d busy loops, %s hugepages, %s free" % (
+                jobs, isolated, loops, pages, free), int(done.stdout), want
+
+
+def is_right(path, line):
+    """Whether a line of a program has an effect: stage interop runs one program at a time anyway."""
+    return re.fullmatch(r"# test\.sh: (alone \S.*|limit_s \d+)\n" if path.startswith("test/e2e/") else
+                        r"# test\.sh: limit_s \d+\n", line) is not None
 
 
 def lines():
     """Those of the programs that tools/lib/e2e.sh reads."""
+    yield "which lines are right", [is_right(*one) for one in (
+        ("test/e2e/a.sh", "# test.sh: alone it says so\n"), ("test/e2e/a.py", "# test.sh: alone \n"),
+        ("test/interop/a.py", "# test.sh: alone it says so\n"), ("test/interop/a.py", "# test.sh: limit_s 1800\n"))], [
+            True, False, False, True]
     wrong, alone = [], []
-    for path in sorted(glob.glob(os.path.join(SOURCE, "test/e2e/*.*")) + glob.glob(
-            os.path.join(SOURCE, "test/interop/*.py"))):
+    for path in sorted(path for pattern in ("test/e2e/*.py", "test/e2e/*.sh", "test/interop/*.py")
+                       for path in glob.glob(os.path.join(SOURCE, pattern))):
         with open(path, encoding="utf-8") as file:
             for line in file:
                 if line.startswith("# test.sh:"):
                     alone += [os.path.relpath(path, SOURCE)] if line.startswith("# test.sh: alone ") else []
-                    wrong += [] if re.fullmatch(r"# test\.sh: (alone \S.*|limit_s \d+)\n", line) else [path]
+                    wrong += [] if is_right(os.path.relpath(path, SOURCE), line) else [path]
     yield "a program that runs alone says why", wrong, []
     with open(os.path.join(SOURCE, "docs/testing.md"), encoding="utf-8") as file:
         table = file.read().partition("| program | why it runs alone |")[2].partition("\n\n")[0]
@@ -184,4 +219,5 @@ def lines():
 
 
 if __name__ == "__main__":
-    sys.exit(cases.run([*together(), *one_after_another(), *failures(), *interrupted(), *at_a_time(), *lines()]))
+    sys.exit(cases.run([*together(), *one_after_another(), *failures(), *interrupted(), *unnamed(), *at_a_time(),
+                        *lines()]))

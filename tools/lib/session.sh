@@ -73,10 +73,11 @@ run() {
 }
 
 # worker COMMAND...: runs a function in the background. It ends with the session, and then ends what it has
-# started with `run`.
+# started with `run`. A signal may come before `run` has set child, so it asks the shell for its jobs.
 worker() {
 	(
-		trap '[ -z "$child" ] || kill -s "$child_signal" "$child"; exit 143' TERM HUP
+		# shellcheck disable=SC2046 # a word for each job
+		trap 'kill -s "$child_signal" $(jobs -rp) 2>/dev/null; exit 143' TERM HUP
 		"$@"
 	) &
 	workers+=($!)

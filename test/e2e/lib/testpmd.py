@@ -40,10 +40,18 @@ def hugepages_free():
         return int(re.search(r"HugePages_Free:\s+(\d+)", file.read()).group(1))
 
 
+def hugepages_wait(count):
+    """Waits until this number is free, if there are as many. Returns whether there are."""
+    with open("/proc/meminfo", encoding="utf-8") as file:
+        total = int(re.search(r"HugePages_Total:\s+(\d+)", file.read()).group(1))
+    return total >= count and until(lambda: hugepages_free() >= count, 120)
+
+
 def eal(core, *devices, memory_mb=512):
     """Returns the EAL options of a process with a core of its own and without a NIC."""
     cpus = sorted(os.sched_getaffinity(0))
-    pages = ["--in-memory"] if is_root() and hugepages_free() * 2 >= 2 * memory_mb + 64 else [
+    # Others may look at the same time: its other end, and both of the program beside it.
+    pages = ["--in-memory"] if is_root() and hugepages_free() * 2 >= 4 * memory_mb + 64 else [
         "--no-huge", "--no-shconf"]
     out = ["--lcores", "0@%d" % cpus[core % len(cpus)], "-m", str(memory_mb), "--no-pci",
            "--no-telemetry", "--log-level", "pmd.*:error"] + pages
