@@ -166,7 +166,7 @@ def main():
             if not workloads:
                 raise ValueError("%s lists no workload" % program)
             key = tuple(run("valgrind", "--tool=none", program, "--key").stdout.strip().split("\t"))
-            with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            with concurrent.futures.ThreadPoolExecutor(min(4, len(os.sched_getaffinity(0)))) as pool:
                 counts = pool.map(measure, [program] * len(workloads), workloads)
                 results.update(zip(workloads, counts))
     except (OSError, ValueError, subprocess.CalledProcessError) as error:
