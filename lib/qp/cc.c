@@ -58,7 +58,35 @@ cut(struct cc *cc, uint32_t part, uint64_t now)
 static inline bool
 are_long(const struct cc *cc)
 {
-	return cc->recent_ns - cc->path_ns > cc->path_ns / 4;
+	return cc->recent_ns > cc->path_ns + (uint64_t)cc->path_ns / 4;
+}
+
+/* Where delays are unknown: takes a round trip in. recent_ns rises once in a smoothed round trip,
+ * because several QPs have samples, which one wait for a core makes long together. If all are long for
+ * CC_LONG_NS, the path has become longer, or the first requests were shorter. */
+static void
+recent_sample(struct cc *cc, uint32_t rtt_ns, uint64_t now)
+{
+	if (rtt_ns <= cc->recent_ns) {
+		cc->recent_ns = rtt_ns;
+	} else if (now - cc->recent_at >= cc->srtt_ns) {
+		cc->recent_ns = RTE_MIN(rtt_ns, cc->recent_ns + cc->recent_ns / 32);
+		cc->recent_at = now;
+	}
+	if (!are_long(cc)) {
+		cc->path_at = now;
+	} else if (unlikely(now - cc->path_at > CC_LONG_NS)) {
+		cc->path_ns = cc->recent_ns;
+		cc->path_at = now;
+	}
+}
+
+/* Where delays are unknown: the path is measured anew. */
+static void
+recent_restart(struct cc *cc)
+{
+	cc->path_ns = UINT32_MAX;
+	cc->recent_ns = NS_PER_SEC;
 }
 
 /* After CC_CALM round trips whose delays left more than base_ns / 2 to the target, the
@@ -162,7 +190,7 @@ cc_sample(struct cc *cc, const struct cc_sample *s, uint64_t now)
 		cc->path_at = now;
 	}
 	if (cc->delay_unknown)
-		cc->recent_ns = RTE_MIN(s->rtt_ns, cc->recent_ns + cc->recent_ns / 32);
+		recent_sample(cc, s->rtt_ns, now);
 	cc_acked(cc, s->packets);
 	if (unlikely(cc->cnp_seen || cc->cnp_part != 0))
 		cnp_round(cc, now);
@@ -266,6 +294,8 @@ cc_resume(struct cc *cc, uint64_t now)
 	cc->before = 0;
 	cc->slow_start = true;
 	cc->calm_at = now;
+	if (cc->delay_unknown)
+		recent_restart(cc);
 	cc_target_restart(cc, now);
 	cc->active_at = now;
 }
@@ -295,7 +325,7 @@ cc_init(struct cc *cc, const struct cc_conf *conf, uint32_t cap)
 	cc->delay_unknown = conf->delay_unknown && conf->target_us == 0;
 	cc->slow_start = true;
 	cc->packet = CC_LONGEST;
-	cc->recent_ns = NS_PER_SEC;
+	recent_restart(cc);
 	/* A loss before the first round trip is taken for congestion. */
-	cc->delay_ns = cc->low_ns = cc->path_ns = UINT32_MAX;
+	cc->delay_ns = cc->low_ns = UINT32_MAX;
 }

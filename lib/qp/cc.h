@@ -31,12 +31,14 @@
 #define CC_LONGEST (4096 + CC_HEADERS)
 #define CC_QUEUED (13 * CC_LONGEST) /* bytes in queues from which on the window shrinks */
 #define CC_QUEUED_CUT 32            /* then by this part of 1024 */
+#define CC_LONG_NS NS_PER_SEC       /* of long round trips: then the path has them */
 
 /* Of an engine's peers. */
 struct cc_conf {
 	bool on;
-	/* Round trips do not show queues, because most of one is the wait of a thread for a
-	 * core: losses and CNPs are the only signals. Without effect if target_us is set. */
+	/* No delay shows a queue, because most of a round trip is the wait of a thread for a
+	 * core: only losses and CNPs cut the window. Round trips decide which losses do, and
+	 * how fast the window grows. Without effect if target_us is set. */
 	bool delay_unknown;
 	uint16_t target_us; /* lowest delay target; 0: CC_TARGET_US */
 	uint16_t window;    /* first window, packets; 0: CC_WINDOW */
@@ -75,7 +77,7 @@ struct cc {
 	uint32_t delay_ns; /* the last one */
 	uint32_t srtt_ns;  /* smoothed round trip; 0: no sample yet */
 	uint32_t path_ns;  /* least round trip since the last check */
-	/* delay_unknown: least round trip lately; it rises by a 32nd with each sample */
+	/* delay_unknown: least round trip lately; it rises by a 32nd in a round trip at most */
 	uint32_t recent_ns;
 	uint32_t packet; /* bytes of a packet, smoothed */
 	uint32_t acked;  /* packets; halved with lost, see CC_HISTORY */
@@ -96,7 +98,9 @@ struct cc {
 	 * the sum of the packets */
 	uint8_t few;
 	uint32_t few_ns, few_packets;
-	uint64_t calm_at;   /* since then: no cut, no pause, no delay near the target */
+	/* since then: no cut, no pause, no delay near the target; delay_unknown: no loss and
+	 * no long round trips either */
+	uint64_t calm_at;
 	uint64_t cut_at;    /* last cut */
 	uint64_t sample_at; /* last sample */
 	uint64_t active_at; /* last sample, or last packet sent or requested */
@@ -130,6 +134,7 @@ struct cc {
 	uint64_t check_at;   /* check_due: when it is to begin; checking: when it began */
 	uint64_t level_at;   /* when the level changed last */
 	uint64_t path_at;    /* last round trip of about path_ns */
+	uint64_t recent_at;  /* last rise of recent_ns */
 };
 
 /* cap: packets, the most that may be in flight. */

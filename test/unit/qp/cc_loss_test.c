@@ -165,6 +165,89 @@ TEST_WITH(some_long_round_trips_are_no_queue, unknown_setup, NULL)
 	assert_int_equal(cc_loss(&cc, now), CC_CUT_LOSS);
 }
 
+/* Of eight QPs, each of which has a sample in a round trip: one wait for a core is no queue. If there
+ * are several in a row, there is one. */
+TEST_WITH(one_wait_of_several_qps_is_no_queue, unknown_setup, NULL)
+{
+	struct cc_sample s = {.packets = 1};
+
+	for (unsigned i = 0; i < 80; i++) {
+		s.rtt_ns = 50 * US;
+		now += 50 * US / 8;
+		cc_sample(&cc, &s, now);
+	}
+	for (unsigned i = 0; i < 8; i++) {
+		s.rtt_ns = 3000 * US;
+		now += US;
+		cc_sample(&cc, &s, now);
+	}
+	window_set(100);
+	assert_int_equal(cc_loss(&cc, now), CC_CUT_NONE);
+	expect_window(100);
+	for (unsigned i = 0; i < 80; i++) {
+		s.rtt_ns = 3000 * US;
+		now += 3000 * US / 8;
+		cc_sample(&cc, &s, now);
+	}
+	assert_int_equal(cc_loss(&cc, now), CC_CUT_LOSS);
+}
+
+/* The route changes, or the first requests were shorter than later ones: after a second of long round
+ * trips these are taken for the path, and a loss for chance. One that is as short as before begins the
+ * second again. */
+TEST_WITH(path_becomes_longer, unknown_setup, NULL)
+{
+	for (unsigned i = 0; i < 10; i++)
+		trip(50);
+	for (unsigned i = 0; i < 7000; i++)
+		trip(100);
+	trip(50);
+	for (unsigned i = 0; i < 9900; i++)
+		trip(100);
+	window_set(100);
+	assert_int_equal(cc_loss(&cc, now), CC_CUT_LOSS);
+	for (unsigned i = 0; i < 200; i++)
+		trip(100);
+	window_set(100);
+	assert_int_equal(cc_loss(&cc, now), CC_CUT_NONE);
+	expect_window(100);
+	/* From then on the longer one is the least one. */
+	for (unsigned i = 0; i < 20; i++)
+		trip(120);
+	assert_int_equal(cc_loss(&cc, now), CC_CUT_NONE);
+	for (unsigned i = 0; i < 20; i++)
+		trip(130);
+	assert_int_equal(cc_loss(&cc, now), CC_CUT_LOSS);
+}
+
+/* After a pause the network may be another one. */
+TEST_WITH(pause_forgets_the_path, unknown_setup, NULL)
+{
+	for (unsigned pause = 0; pause < 2; pause++) {
+		for (unsigned i = 0; i < 100; i++)
+			trip(50);
+		if (pause != 0)
+			now += CC_IDLE_NS + 1;
+		packet_sent();
+		for (unsigned i = 0; i < 100; i++)
+			trip(100);
+		window_set(100);
+		assert_int_equal(
+			cc_loss(&cc, now), pause != 0 ? CC_CUT_NONE : CC_CUT_LOSS);
+		/* Shorter ones are the path at once. */
+		trip(50);
+	}
+}
+
+/* A first round trip of more than a second is not longer than itself. */
+TEST_WITH(first_round_trip_may_take_seconds, unknown_setup, NULL)
+{
+	trip(3900000);
+	window_set(100);
+	assert_int_equal(cc_loss(&cc, now), CC_CUT_NONE);
+	expect_window(100);
+}
+
 /* Without any loss they do not matter. */
 TEST_WITH(long_round_trips_alone_change_nothing, unknown_setup, NULL)
 {
