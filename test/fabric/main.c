@@ -50,6 +50,7 @@ static struct {
 	const char *plot;
 	const char *cc; /* one setting; NULL: off, and then swift */
 	bool list;
+	const char *of_rows; /* an option that --sweep does not have */
 } options = {.first_seed = 1, .seeds = 1, .scale = 1};
 
 static bool
@@ -121,7 +122,7 @@ case_run(unsigned number, const struct row *row, const char *cc_text, uint64_t s
 	return good;
 }
 
-/* What TCP reaches on the links of a client's row, with the first seed. */
+/* What TCP reaches on the links of a client's row, with the first seed. It is the same with each --cc. */
 static void
 reference_print(const struct row *row)
 {
@@ -147,7 +148,7 @@ row_cases_run(const struct row *row, const char *cc, unsigned *number)
 			ps_per_byte(row->gbit_per_s != 0 ? row->gbit_per_s : 100));
 	for (unsigned s = 0; s < options.seeds; s++)
 		failed += !case_run(++*number, row, cc, options.first_seed + s, plot);
-	if (row->client)
+	if (row->client && options.cc == NULL)
 		reference_print(row);
 	if (plot != NULL)
 		plot_close(plot);
@@ -168,9 +169,22 @@ usage(FILE *to)
 		"  --plot DIRECTORY  writes curves over time (of the last seed), with a mixed load the\n"
 		"                    slowdown by length (of all seeds), as NAME.tsv and NAME.svg\n"
 		"  --list            prints the names of scenarios and metrics\n"
-		"  --sweep N         N networks that the seeds draw, and what holds in each of them; with\n"
-		"                    ROCADE_TEST_LONG in the environment 50 times as many\n"
+		"  --sweep N         N networks that the seeds draw, and rules for each of them; sweep.def\n"
+		"                    lists those that break a rule today. With ROCADE_TEST_LONG in the\n"
+		"                    environment 20 times as many\n"
 		"`fabric predict --help`: another network, and one of three patterns\n");
+}
+
+static unsigned
+sweep_read(const char *text)
+{
+	char *end;
+	unsigned long count = strtoul(text, &end, 10);
+
+	CHECK(text[0] >= '0' && text[0] <= '9' && *end == '\0' && count >= 1 &&
+			count <= SWEEP_MOST,
+		"--sweep %s: expected a number of seeds, 1 to %u", text, SWEEP_MOST);
+	return (unsigned)count;
 }
 
 static void
@@ -184,10 +198,11 @@ options_read(int argc, char **argv)
 		{"plot", required_argument, NULL, 'p'}, {"list", no_argument, NULL, 'l'},
 		{"sweep", required_argument, NULL, 'w'}, {"help", no_argument, NULL, 'h'},
 		{0}};
-	int option;
-	char *end;
+	int option, index = 0;
 
-	while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "", names, &index)) != -1) {
+		if (strchr("ontcp", option) != NULL)
+			options.of_rows = names[index].name;
 		switch (option) {
 		case 'o':
 			options.only = optarg;
@@ -211,15 +226,16 @@ options_read(int argc, char **argv)
 			options.list = true;
 			break;
 		case 'w':
-			options.sweep = (unsigned)strtoul(optarg, &end, 10);
-			CHECK(options.sweep != 0 && *end == '\0',
-				"--sweep %s: expected a number of seeds", optarg);
+			options.sweep = sweep_read(optarg);
 			break;
 		default:
 			usage(option == 'h' ? stdout : stderr);
 			exit(option == 'h' ? 0 : 2);
 		}
 	}
+	CHECK(options.sweep == 0 || options.of_rows == NULL,
+		"--sweep: --%s is for scenarios; expected only --seed beside it",
+		options.of_rows);
 	CHECK(optind == argc && options.seeds != 0 && options.scale > 0, "see --help");
 }
 

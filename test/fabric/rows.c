@@ -10,6 +10,9 @@
 #define CLIENT_1G CLIENT, .gbit_per_s = 1, .warm_us = 60000, .us = 240000
 #define CLIENT_10G CLIENT, .gbit_per_s = 10, .warm_us = 20000, .us = 60000
 #define CLIENT_25G CLIENT, .gbit_per_s = 25, .warm_us = 20000, .us = 30000
+#define CLIENT_4K                                                                        \
+	.client = true, .mtu = 4096, .port_kb = 500, .gbit_per_s = 1, .delay_ns = 11950, \
+	.hello = 20, .warm_us = 60000, .us = 240000
 #define RTT_50US .delay_ns = 11950
 #define RTT_200US .delay_ns = 49450
 #define RTT_1MS .delay_ns = 249450
@@ -192,6 +195,9 @@ const struct row rows[] = {
 	{"H-1-10G-8threads", LOAD_INCAST, 1, CLIENT_10G, RTT_200US, .threads = 8},
 	{"H-16-10G-3threads", LOAD_INCAST, 16, CLIENT_10G, RTT_200US, .threads = 3},
 	{"H-16-10G-8threads", LOAD_INCAST, 16, CLIENT_10G, RTT_200US, .threads = 8},
+	/* the first requests are much shorter than later ones, so round trips become longer */
+	{"H-1-1G-50us-warm", LOAD_INCAST, 1, CLIENT_4K},
+	{"H-16-1G-50us-warm", LOAD_INCAST, 16, CLIENT_4K},
 	/* 256 hosts in one process */
 	{"M-256", LOAD_MIX, 256, .part = 0.3, .us = 2000, .leaves = 8, .spines = 8,
 		.trunk_gbit_per_s = 400, .delay_ns = 1000},

@@ -27,8 +27,24 @@ void sweep_draw(struct drawn *d, uint64_t seed);
 /* Returns the faults, an OR of enum sweep_fault. */
 unsigned sweep_judge(const struct drawn *d, const struct result *result);
 
-/* Runs `count` seeds, in long runs more. Returns the exit status: 1 if there is a fault with a seed
- * that sweep.def does not list. */
+/* A seed of sweep.def, and the faults that stand with it. */
+struct sweep_listed {
+	uint64_t seed;
+	unsigned faults;
+};
+
+struct sweep_verdict {
+	unsigned fresh; /* faults that are not listed: the seed fails */
+	unsigned gone;  /* listed faults that it does not have */
+};
+
+struct sweep_verdict sweep_compare(
+	const struct sweep_listed *list, unsigned count, uint64_t seed, unsigned found);
+
+#define SWEEP_MOST 100000 /* seeds */
+
+/* Runs `count` seeds, in long runs more. Returns the exit status: 1 if a seed has a fault that sweep.def
+ * does not list with it. */
 int sweep_run(uint64_t first, unsigned count);
 
 #endif

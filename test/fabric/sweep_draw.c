@@ -92,7 +92,7 @@ hosts_draw(struct row *row, uint64_t *state)
 	row->client = one_in(state, 2);
 	if (row->client && one_in(state, 4))
 		row->threads = PICK(state, 3, 8);
-	if (!row->client && one_in(state, 2))
+	if (one_in(state, 2))
 		row->hello = 20;
 }
 
@@ -170,9 +170,24 @@ sweep_judge(const struct drawn *d, const struct result *r)
 		faults |= SWEEP_STARVED;
 	if (value[METRIC_resends] > d->resends)
 		faults |= SWEEP_RESENDS;
-	if (d->fluid == 0 && value[METRIC_queue_p50] > 0.9 * d->buffer_us)
+	/* A fan-out fills its host's own link, which has no queue of a switch. */
+	if (d->row.load != LOAD_FANOUT && d->fluid == 0 &&
+		value[METRIC_queue_p50] > 0.9 * d->buffer_us)
 		faults |= SWEEP_FULL;
 	if (value[METRIC_goodput] < 80 * d->allowed)
 		faults |= SWEEP_UNUSED;
 	return faults;
+}
+
+struct sweep_verdict
+sweep_compare(
+	const struct sweep_listed *list, unsigned count, uint64_t seed, unsigned found)
+{
+	unsigned known = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		if (list[i].seed == seed)
+			known |= list[i].faults;
+	}
+	return (struct sweep_verdict){.fresh = found & ~known, .gone = known & ~found};
 }

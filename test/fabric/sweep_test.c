@@ -8,7 +8,7 @@ uint64_t random_state;
 
 TEST(draws_differ_and_repeat)
 {
-	unsigned loads = 0, mtus = 0, clients = 0, reads = 0, policed = 0;
+	unsigned loads = 0, mtus = 0, clients = 0, warm = 0, reads = 0, policed = 0;
 
 	for (uint64_t seed = 1; seed <= 400; seed++) {
 		struct drawn d, again;
@@ -20,6 +20,7 @@ TEST(draws_differ_and_repeat)
 		loads |= 1u << d.row.load;
 		mtus |= d.row.mtu;
 		clients += d.row.client;
+		warm += d.row.client && d.row.hello != 0;
 		reads += d.row.read;
 		policed += d.row.police_mbit_per_s != 0;
 	}
@@ -28,6 +29,7 @@ TEST(draws_differ_and_repeat)
 					1u << LOAD_PAIRS | 1u << LOAD_CHAIN);
 	assert_int_equal(mtus, 1024 | 4096);
 	assert_in_range(clients, 150, 250);
+	assert_in_range(warm, 60, 140);
 	assert_in_range(reads, 50, 130);
 	assert_in_range(policed, 5, 50);
 }
@@ -68,7 +70,7 @@ good_result(void)
 TEST(faults_are_found_one_by_one)
 {
 	struct result r = good_result();
-	struct drawn small = four;
+	struct drawn small = four, fanout = four;
 
 	assert_int_equal(sweep_judge(&four, &r), 0);
 	r.least = 0.026;
@@ -81,6 +83,8 @@ TEST(faults_are_found_one_by_one)
 	r = good_result();
 	r.value[METRIC_queue_p50] = 91;
 	assert_int_equal(sweep_judge(&four, &r), SWEEP_FULL);
+	fanout.row.load = LOAD_FANOUT; /* its own link is full */
+	assert_int_equal(sweep_judge(&fanout, &r), 0);
 	small.fluid = 0.1; /* a packet of each flow fills it */
 	assert_int_equal(sweep_judge(&small, &r), 0);
 	r = good_result();
@@ -88,4 +92,31 @@ TEST(faults_are_found_one_by_one)
 	assert_int_equal(sweep_judge(&four, &r), SWEEP_UNUSED);
 	small.allowed = 0; /* not known */
 	assert_int_equal(sweep_judge(&small, &r), 0);
+}
+
+/* A listed seed may have the faults that stand with it, and no other. */
+TEST(other_faults_of_a_listed_seed_count)
+{
+	static const struct sweep_listed list[] = {
+		{3, SWEEP_RESENDS}, {8, SWEEP_RESENDS | SWEEP_FULL}};
+	static const struct {
+		uint64_t seed;
+		unsigned found, fresh, gone;
+	} cases[] = {
+		{3, SWEEP_RESENDS, 0, 0},
+		{3, SWEEP_STARVED, SWEEP_STARVED, SWEEP_RESENDS},
+		{3, SWEEP_RESENDS | SWEEP_FULL, SWEEP_FULL, 0},
+		{3, 0, 0, SWEEP_RESENDS},
+		{8, SWEEP_FULL, 0, SWEEP_RESENDS},
+		{5, 0, 0, 0},
+		{5, SWEEP_UNUSED, SWEEP_UNUSED, 0},
+	};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sweep_verdict v =
+			sweep_compare(list, 2, cases[i].seed, cases[i].found);
+
+		assert_int_equal(v.fresh, cases[i].fresh);
+		assert_int_equal(v.gone, cases[i].gone);
+	}
 }
