@@ -70,6 +70,17 @@ is_virtual(uint16_t port_id)
 	       strcmp(info.driver_name, "net_failsafe") != 0;
 }
 
+/* True if frames go through memory that another process of this host reads, or this one. */
+static bool
+is_memory(uint16_t port_id)
+{
+	struct rte_eth_dev_info info;
+
+	return rte_eth_dev_info_get(port_id, &info) == 0 &&
+	       (strcmp(info.driver_name, "net_memif") == 0 ||
+		       strcmp(info.driver_name, "net_ring") == 0);
+}
+
 int
 ethdev_publish(struct dev_conf *conf, const struct port *port, uint16_t port_id,
 	uint32_t numa, struct rocade_port **out)
@@ -80,6 +91,7 @@ ethdev_publish(struct dev_conf *conf, const struct port *port, uint16_t port_id,
 	int err;
 
 	conf->cc.delay_unknown = is_virtual(port_id);
+	conf->cc.memory_link = is_memory(port_id);
 	err = -dev_create(conf, port, &mem, &dev);
 	if (err != 0) {
 		port->ops->close(port->drv);

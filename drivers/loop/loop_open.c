@@ -111,6 +111,7 @@ rocade_open_loop(const struct rocade_port_conf conf[2], struct rocade_port *port
 		err = port_conf_read(second_conf, &read[1], &dev[1]);
 	/* The threads of both ends may wait for a core. */
 	dev[0].cc.delay_unknown = dev[1].cc.delay_unknown = true;
+	dev[0].cc.memory_link = dev[1].cc.memory_link = true;
 	if (err == 0)
 		err = loop_conf_check(read);
 	if (err == 0)

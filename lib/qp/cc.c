@@ -101,7 +101,7 @@ grow(struct cc *cc, const struct cc_sample *s, uint32_t target_ns, uint64_t now)
 	if (s->delay_ns >= target_ns - cc->base_ns / 2) {
 		cc->slow_start = calm = false;
 		cc->calm_at = now;
-	} else if (cc->delay_unknown && are_long(cc)) {
+	} else if (cc->judges_losses && are_long(cc)) {
 		calm = false;
 		cc->calm_at = now;
 	}
@@ -189,7 +189,7 @@ cc_sample(struct cc *cc, const struct cc_sample *s, uint64_t now)
 		cc->path_ns = s->rtt_ns;
 		cc->path_at = now;
 	}
-	if (cc->delay_unknown)
+	if (cc->judges_losses)
 		recent_sample(cc, s->rtt_ns, now);
 	cc_acked(cc, s->packets);
 	if (unlikely(cc->cnp_seen || cc->cnp_part != 0))
@@ -235,7 +235,7 @@ cc_loss(struct cc *cc, uint64_t now)
 {
 	cc->lost += CC_ONE;
 	cc_target_loss(cc, now);
-	if (cc->delay_unknown && cc->srtt_ns != 0)
+	if (cc->judges_losses && cc->srtt_ns != 0)
 		return loss_judge(cc, now);
 	if ((cc->climbing || cc->delay_ns < cc_level_ns(cc)) && !cc_loses_much(cc))
 		return CC_CUT_NONE;
@@ -294,7 +294,7 @@ cc_resume(struct cc *cc, uint64_t now)
 	cc->before = 0;
 	cc->slow_start = true;
 	cc->calm_at = now;
-	if (cc->delay_unknown)
+	if (cc->judges_losses)
 		recent_restart(cc);
 	cc_target_restart(cc, now);
 	cc->active_at = now;
@@ -323,6 +323,7 @@ cc_init(struct cc *cc, const struct cc_conf *conf, uint32_t cap)
 	cc->base_ns = (conf->target_us != 0 ? conf->target_us : CC_TARGET_US) * NS_PER_US;
 	cc->loss = conf->loss != 0 ? conf->loss : CC_LOSS;
 	cc->delay_unknown = conf->delay_unknown && conf->target_us == 0;
+	cc->judges_losses = cc->delay_unknown && !conf->memory_link;
 	cc->slow_start = true;
 	cc->packet = CC_LONGEST;
 	recent_restart(cc);

@@ -40,6 +40,9 @@ struct cc_conf {
 	 * core: only losses and CNPs cut the window. Round trips decide which losses do, and
 	 * how fast the window grows. Without effect if target_us is set. */
 	bool delay_unknown;
+	/* The link is memory of this host, whose full rings lose nothing: a loss is no sign of a
+	 * queue, however long round trips are. With delay_unknown only. */
+	bool memory_link;
 	uint16_t target_us; /* lowest delay target; 0: CC_TARGET_US */
 	uint16_t window;    /* first window, packets; 0: CC_WINDOW */
 	uint16_t loss;      /* lost packets of 1000 that are no congestion; 0: CC_LOSS */
@@ -54,7 +57,7 @@ struct cc_conf {
 
 /* Reads "off", or "swift" with target=US, window=PACKETS and loss=PERMILLE behind it, each after a
  * comma. Returns 0, or -EINVAL and why, a sentence that begins with the name; *out is unchanged then.
- * delay_unknown stays as it is. */
+ * delay_unknown and memory_link stay as they are. */
 int cc_text_read(
 	const char *name, const char *text, struct cc_conf *out, char *why, size_t size);
 /* The same with ROCADE_CC, if it is set. */
@@ -93,6 +96,7 @@ struct cc {
 	bool check_due : 1;     /* at check_at */
 	bool unsteady : 1;      /* delays differ too much for those of a queue */
 	bool delay_unknown : 1; /* see struct cc_conf */
+	bool judges_losses : 1; /* delay_unknown, and queues lose packets */
 	bool exceeded : 1;      /* send_at holds also for a window of a packet or more */
 	/* unsteady: number of samples, of which few_ns is the least delay and few_packets
 	 * the sum of the packets */

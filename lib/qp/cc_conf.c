@@ -29,7 +29,8 @@ static int
 conf_read(const char *text, struct cc_conf *out)
 {
 	struct cc_conf conf = {.on = strncmp(text, "swift", strlen("swift")) == 0,
-		.delay_unknown = out->delay_unknown};
+		.delay_unknown = out->delay_unknown,
+		.memory_link = out->memory_link};
 	const char *at;
 
 	if (!conf.on && strncmp(text, "off", strlen("off")) != 0)

@@ -4,6 +4,8 @@
 polls, since others take it. The counters of the programs tell how often. ROCADE_CORES=plenty ends
 that. And a daemon whose core a program keeps that offers it to no other."""
 
+# test.sh: alone who has the core, and for how long, is judged
+
 import json
 import os
 import sys

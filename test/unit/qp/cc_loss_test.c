@@ -87,6 +87,18 @@ trip(uint32_t us)
 	cc_sample(&cc, &s, now);
 }
 
+/* Round trips are long, and 1 % is chance all the same: the link is memory of this host. */
+TEST(memory_link_loses_by_chance)
+{
+	init(&(struct cc_conf){.on = true, .delay_unknown = true, .memory_link = true});
+	trip(50);
+	for (unsigned i = 0; i < 1000; i++) {
+		trip(500);
+		cc_acked(&cc, 100);
+		assert_int_equal(cc_loss(&cc, now), CC_CUT_NONE);
+	}
+}
+
 /* 1 % is chance. Of 5 %, 9 losses are above 2 % of the packets since the last ones that were judged,
  * and of 256 more. */
 TEST_WITH(losses_that_were_judged_count_no_more, unknown_setup, NULL)
