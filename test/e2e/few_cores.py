@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Two programs and their daemon on one core: a thread that polls in vain offers the core after few
 polls, since others take it. The counters of the programs tell how often. ROCADE_CORES=plenty ends
-that."""
+that. And a daemon whose core a program keeps that offers it to no other."""
 
-# test.sh: alone who has the core, and for how long, is judged
+# test.sh: alone it counts how often programs of one core take it from each other
 
 import json
 import os
@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 from daemon import LIBRARY, RUN, STATUS_PROGRAM, Daemon, wait_for_port  # noqa: E402
 from process import Process, run as command, until  # noqa: E402
 from tap import case, run  # noqa: E402
+from testpmd import eal  # noqa: E402
 
 WORDS = ["ib_send_lat", "-F", "-x", "0", "-s", "64"]
 ENOUGH = 1000
@@ -60,6 +61,34 @@ def shared_core():
              (early or all(e["core_offers_early"] == 0 for e in found)), str(found))
 
 
+def switches(pid):
+    """How often the main thread of a process has left its core."""
+    with open("/proc/%d/status" % pid, encoding="ascii") as file:
+        return sum(int(line.split()[1]) for line in file if "ctxt_switches" in line)
+
+
+def kept_core():
+    for off in ("", "core-taken"):
+        busy = Process([*one_core(), "sh", "-c", "while :; do :; done"])
+        before = os.environ.get("ROCADE_OFF")
+        os.environ["ROCADE_OFF"] = off
+        try:
+            with Daemon("--address", "192.0.2.1/24", eal=eal(0, "net_null0,no-rx=1", memory_mb=64)) as daemon:
+                def slept():
+                    return daemon.status()["device"]["core_slept"]
+                if not off:
+                    case("a daemon sleeps where a program keeps its core", until(lambda: slept() > ENOUGH), slept())
+                    continue
+                first = switches(daemon.process.pid)
+                case("ROCADE_OFF=core-taken: it yields the core", until(
+                    lambda: switches(daemon.process.pid) > first + 50) and slept() == 0, slept())
+        finally:
+            del os.environ["ROCADE_OFF"]
+            if before is not None:
+                os.environ["ROCADE_OFF"] = before
+            busy.kill()
+
+
 def invalid_value():
     with Daemon() as daemon:
         server = Process([RUN, "--library", LIBRARY, "ibv_devinfo"],
@@ -70,4 +99,4 @@ def invalid_value():
 
 
 if __name__ == "__main__":
-    sys.exit(run(shared_core, invalid_value))
+    sys.exit(run(shared_core, kept_core, invalid_value))

@@ -5,7 +5,7 @@
 #include "check.h"
 #include "sweep.h"
 
-#define LONG_TIMES 20 /* so many more seeds in a long run */
+#define LONG_TIMES 20 /* a long run has this many times the seeds */
 
 /* Seeds with faults. */
 static const struct sweep_listed listed[] = {

@@ -3,16 +3,13 @@
 """PROGRAM SOURCE: the manual page of rocade-faults has the calls and errors of docs/faults.def, its examples are
 valid scripts, --help and --version work, and mandoc finds no fault in it."""
 
-import os
 import re
-import subprocess
 import sys
 import tempfile
 
 import testpmd_docs as docs  # reads the same arguments
 
 PAGE = "docs/man/rocade-faults.1"
-ALLOWED = ("missing date", "input text line longer")
 
 
 def check(script):
@@ -34,19 +31,14 @@ def main():
     docs.case("the page has the calls and errors that scripts may name", [] if listed == want else [listed, want])
     done = docs.run("--help")
     docs.case("--help", [] if done.returncode == 0 and "check FILE" in done.stdout else [done])
-    version = re.search(r"version: '([\d.]+)'", docs.read("meson.build")).group(1)
-    docs.case("--version and the page have the version", [] if version in docs.run("--version").stdout and
-              version in man.split("\n.SH", 1)[0] else [man])
+    docs.version_check(man)
     example = man.split(".SH EXAMPLES\n.nf\n")[1].split(".fi")[0]
     done = check(example)
     docs.case("the examples are a script", [] if done.returncode == 0 and "3 rules in all" in done.stdout else [done])
     journal = re.search(r"^in \".* process \d+$", man.split(".SH JOURNAL")[1], re.M).group(0)
     done = check(journal)
     docs.case("a line of a journal is a rule", [] if done.returncode == 0 else [done])
-    lint = subprocess.run(["mandoc", "-T", "lint", os.path.join(docs.SOURCE, PAGE)], check=False,
-                          capture_output=True, text=True)
-    docs.case("mandoc finds no fault", [line for line in lint.stdout.splitlines()
-                                        if not any(word in line for word in ALLOWED)])
+    docs.lint(PAGE)
     print("1..%d" % len(docs.cases))
     return 0 if all(docs.cases) else 1
 

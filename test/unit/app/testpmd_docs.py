@@ -33,6 +33,20 @@ def run(*args, text=None):
     return process.run((PROGRAM,) + args, feed=text)
 
 
+def version_check(man):
+    """--version and the man page have the version of the project."""
+    version = re.search(r"version: '([\d.]+)'", read("meson.build")).group(1)
+    case("--version prints the version", [] if version in run("--version").stdout else [version])
+    case("the man page has the version", [] if version in man.split("\n.SH", 1)[0] else [man])
+
+
+def lint(page):
+    """mandoc finds no fault in a man page. They have no dates, and lines as long as the other files."""
+    done = process.run(("mandoc", "-T", "lint", os.path.join(SOURCE, page)))
+    case("mandoc finds no fault", [line for line in done.stdout.splitlines()
+                                   if "missing date" not in line and "input text line longer" not in line])
+
+
 def words(text):
     return " ".join(text.split())
 

@@ -25,18 +25,27 @@ all_counters(enum rocade_counters set)
 	return object;
 }
 
-/* Returns the line of the text that begins so, which the caller frees. */
+/* Returns the text of a snapshot, which the caller frees. */
 static char *
-line_of(json_t *snapshot, const char *begin)
+text_of(const json_t *snapshot, bool latencies)
 {
-	const struct view_conf conf = {.qps = false};
-	char *text = NULL, *line;
+	const struct view_conf conf = {.latencies = latencies};
+	char *text = NULL;
 	size_t size;
 	FILE *to = open_memstream(&text, &size);
 
 	assert_non_null(to);
 	view_print(to, snapshot, &conf);
 	assert_int_equal(fclose(to), 0);
+	return text;
+}
+
+/* Returns the line of the text that begins so, which the caller frees. */
+static char *
+line_of(json_t *snapshot, const char *begin)
+{
+	char *text = text_of(snapshot, false), *line;
+
 	json_decref(snapshot);
 	line = strstr(text, begin);
 	assert_non_null(line);
@@ -159,15 +168,9 @@ snapshot_of_latencies(void)
 /* By the longest time of a bucket; of the last bucket by the shortest one. */
 TEST(latencies_of_clients)
 {
-	const struct view_conf conf = {.latencies = true}, without = {.latencies = false};
 	json_t *snapshot = snapshot_of_latencies();
-	char *text = NULL;
-	size_t size;
-	FILE *to = open_memstream(&text, &size);
+	char *text = text_of(snapshot, true);
 
-	assert_non_null(to);
-	view_print(to, snapshot, &conf);
-	assert_int_equal(fclose(to), 0);
 	assert_non_null(strstr(text,
 		"\n      RC read: 1000 measured, mean 1.5 us, 50 % within 1.0 us, 99 % within "
 		"4.2 ms, 99.9 % above 4.2 ms\n"));
@@ -175,10 +178,7 @@ TEST(latencies_of_clients)
 		"\ndeparted clients: UC send: 1 measured, mean 2.0 ms, 50 % within 2.1 s, 99 % "
 		"within 2.1 s, 99.9 % within 2.1 s\n"));
 	free(text);
-	to = open_memstream(&text, &size);
-	assert_non_null(to);
-	view_print(to, snapshot, &without);
-	assert_int_equal(fclose(to), 0);
+	text = text_of(snapshot, false);
 	assert_null(strstr(text, "measured"));
 	free(text);
 	json_decref(snapshot);
@@ -209,16 +209,10 @@ TEST(latencies_have_their_client)
 
 TEST(without_errors_there_is_no_line)
 {
-	const struct view_conf conf = {.qps = false};
 	json_t *snapshot = json_pack("{s:{s:i,s:i,s:i}}", "port", "rx_packets", 5,
 		"tx_from_post", 7, "drop_icrc", 0);
-	char *text = NULL;
-	size_t size;
-	FILE *to = open_memstream(&text, &size);
+	char *text = text_of(snapshot, false);
 
-	assert_non_null(to);
-	view_print(to, snapshot, &conf);
-	assert_int_equal(fclose(to), 0);
 	json_decref(snapshot);
 	assert_null(strstr(text, "port: tx"));
 	assert_null(strstr(text, "drop_icrc"));

@@ -53,6 +53,15 @@ TEST(core_of_its_own_or_in_turns)
 	assert_int_equal(t.core.slept, 0);
 }
 
+/* Yields for this time, each of which returns at once. */
+static void
+turn_take(struct thread *t, uint64_t ns)
+{
+	unsigned passes = (unsigned)(ns / NS_PER_US);
+
+	assert_int_equal(passes_before_sleep(t, NS_PER_US, passes), passes);
+}
+
 TEST(one_long_yield_is_the_machine)
 {
 	struct thread t = {.now = 1, .core = {.slept = 0}};
@@ -60,9 +69,22 @@ TEST(one_long_yield_is_the_machine)
 	core_taken_init(&t.core, SHORTEST);
 	for (unsigned i = 0; i < 10; i++) {
 		assert_int_equal(passes_before_sleep(&t, SLICE, 1), 1);
-		assert_int_equal(passes_before_sleep(&t, NS_PER_US, 1), 1);
+		turn_take(&t, (CORE_TAKEN_NEAR + 1) * SLICE);
 	}
 	assert_int_equal(t.core.slept, 0);
+}
+
+/* After a time slice of the other the thread has a turn. */
+TEST(long_yields_are_near_each_other_with_a_turn_between)
+{
+	struct thread t = {.now = 1, .core = {.slept = 0}};
+
+	core_taken_init(&t.core, SHORTEST);
+	for (unsigned i = 0; i < CORE_TAKEN_ROW; i++) {
+		turn_take(&t, SLICE);
+		assert_int_equal(passes_before_sleep(&t, SLICE, 1), 1);
+	}
+	assert_int_equal(passes_before_sleep(&t, SLICE, 1), 0);
 }
 
 TEST(a_taken_core_is_slept_for)
@@ -73,15 +95,18 @@ TEST(a_taken_core_is_slept_for)
 	core_taken_init(&t.core, SHORTEST);
 	assert_int_equal(passes_before_sleep(&t, SLICE, 100), CORE_TAKEN_ROW);
 	assert_int_equal(sleeps_before_yield(&t, SLEEP), sleeps);
-	/* The core is still taken: one yield, and twice as many sleeps, up to a limit. */
+	/* The core is still taken, which one long yield behind a turn shows: twice as many sleeps, up to a
+	 * limit. */
 	for (unsigned i = 0; i < 6; i++) {
-		t.now += SLICE;
+		t.now += NS_PER_US;
+		turn_take(&t, SLICE);
+		assert_int_equal(passes_before_sleep(&t, SLICE, 1), 1);
 		sleeps = RTE_MIN(2 * sleeps, (unsigned)CORE_TAKEN_SLEEPS_MAX);
 		assert_int_equal(sleeps_before_yield(&t, SLEEP), sleeps);
 	}
 	/* It is free again: the thread polls on, and the next time begins anew. */
 	t.now += NS_PER_US;
-	assert_int_equal(passes_before_sleep(&t, NS_PER_US, 1000), 1000);
+	turn_take(&t, (CORE_TAKEN_NEAR + 1) * SLICE);
 	assert_int_equal(passes_before_sleep(&t, SLICE, 100), CORE_TAKEN_ROW);
 	assert_int_equal(sleeps_before_yield(&t, SLEEP), CORE_TAKEN_SLEEPS_MIN);
 }

@@ -13,7 +13,7 @@ core_take(struct core_taken *core)
 {
 	core_taken_init(core, SHORTEST);
 	for (unsigned i = 0; i < CORE_TAKEN_ROW; i++)
-		core_taken_yielded(core, NS_PER_SEC);
+		core_taken_yielded(core, NS_PER_SEC, (i + 1) * NS_PER_SEC);
 	assert_int_equal(core_taken_ns(core), TAKEN_NS);
 }
 
