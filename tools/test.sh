@@ -38,7 +38,7 @@ Stages, in this order:
 
   --change [REV]  in place of the stages, only what differs from the commit REV (HEAD if there is none):
                 the release build, the tidy rules, the tests that depend on the changed files, 500 seeds
-                of the simulation if it does, the mutants of the changed files
+                of the simulation if it does, the mutants of the changed functions
   --all         every stage and program, at the size of a default run: about an hour
   --stage NAME  only this stage (repeat for more); builds what it needs of "release"
   --long        sets ROCADE_TEST_LONG=1 (tests do many more rounds), allows each program an

@@ -38,6 +38,25 @@ test('rule', find_program('python3'), args: files('script.py'), suite: 'tidy')
     "script.py": "",
     "page.md": "",
 }
+FUNCTIONS = """static int a;
+
+/* One. */
+int
+one(void)
+{
+	return a;
+}
+
+int
+two(void)
+{
+	int b = a + 1;
+
+	return b;
+}
+"""
+FAULTS = "".join("fault %s\nin " "part.c" "%s\nline %s\nis \treturn 7;\nkillers sim\n\n" % row for row in (
+    ("in one", " one", "return a;"), ("in two", " two", "return b;"), ("in none", "", "static int a;")))
 
 
 def left_of_all():
@@ -93,7 +112,7 @@ def concerned(folder, name):
     with open(path, "a", encoding="utf-8") as file:
         file.write("\n")
     names = commit.changed_since(folder, "HEAD")
-    tests = change.concerned(folder, os.path.join(folder, "build"), names)
+    tests = change.Graph(folder, os.path.join(folder, "build")).concerned(names)
     if before is None:
         os.remove(path)
     else:
@@ -106,6 +125,44 @@ def targets(folder, *names):
     done = run(sys.executable, os.path.join(SOURCE, "tools/lib/test_targets.py"),
                os.path.join(folder, "build"), *names)
     return done.returncode, done.stdout.split()
+
+
+def written(folder, name, text):
+    path = os.path.join(folder, name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def since(folder, text, rev="HEAD"):
+    """The exit status of mutants.py, and the mutants that it lists of a file with this text."""
+    written(folder, "part.c", text)
+    done = run(sys.executable, os.path.join(SOURCE, "tools/lib/mutants.py"), "--list", "--in", "part.c", "--since",
+               rev, folder, "/nonexistent")
+    return done.returncode, done.stdout.splitlines() or done.stderr.strip()
+
+
+def functions(folder):
+    """Changes of a file of two functions, and the mutants of these: (name, mutants, expected)."""
+    every = ["in one", "in two", "in none"]
+    written(folder, "test/mutants/f.mutants", FAULTS)
+    git(folder, "init")
+    git(folder, "add", ".")
+    git(folder, "commit", "-m", "first")
+    yield "mutants of a new file", since(folder, FUNCTIONS), (0, every)
+    git(folder, "add", ".")
+    git(folder, "commit", "-m", "second")
+    for name, old, new, want in (
+            ("a changed function", "\t", "\tif (a == 5)\n\t\treturn 1;\n\t", ["in one", "in none"]),
+            ("a comment above a function", "One.", "1.", ["in one", "in none"]),
+            ("a line that is gone from a function", "\n\treturn b", "\treturn b", ["in two", "in none"]),
+            ("a new function", "int\ntwo", "int\nnew(void)\n{\n\treturn 3;\n}\n\nint\ntwo", ["in none"]),
+            ("a changed declaration", "/* One", "struct s;\n\n/* One", every),
+            ("a declaration that is gone", "static int a;\n\n", "", every),
+            ("nothing", "", "", ["in none"])):
+        yield "mutants of " + name, since(folder, FUNCTIONS.replace(old, new, 1)), (0, want)
+    yield "mutants since no commit", since(folder, FUNCTIONS, "none"), (
+        2, "mutants.py: invalid value 'none' for --since: expected a commit")
 
 
 def copied(folder):
@@ -203,6 +260,8 @@ def rows():
         "lib/qp/tlp.c")
     yield "the mutants of a page", listed("--in", "docs/testing.md"), []
     yield "a file of mutants has some", mutants_in("lib/qp/tlp.c") != [], True
+    with tempfile.TemporaryDirectory() as folder:
+        yield from functions(folder)
     with tempfile.TemporaryDirectory() as folder:
         yield from nothing_to_do(folder)
     with tempfile.TemporaryDirectory() as folder:

@@ -5,7 +5,8 @@
     change.py SOURCE BUILD REV
 
 Prints a line for each: "test NAME", a test of meson that depends on a file which differs from the
-commit REV; "sim", if the simulation of hosts does; "file NAME", each of these files. The graph of
+commit REV; "sim" or "fabric", if the simulation of hosts or that of a network does, of which
+--change runs other numbers of seeds than meson; "file NAME", each of these files. The graph of
 the build directory, which is built, says what depends on what. A change of a meson.build concerns
 all tests. Scripts are in no graph: a test that is started by a changed script is concerned, and by a
 change in tools/ or of a module of tests all tests that are scripts."""
@@ -18,6 +19,7 @@ import sys
 import commit
 import test_targets
 
+OWN_SEEDS = ("sim", "fabric")
 EDGE = re.compile(r"^build (.*?)(?<!\$): (\S+) ?(.*)$")
 
 
@@ -91,16 +93,23 @@ def of_scripts(names):
                for name in names)
 
 
-def concerned(source, build, names):
-    """The tests that a change of these files concerns."""
-    outputs = {target["id"]: target["filename"] for target in test_targets.read(build, "targets")}
-    tests = [test for test in test_targets.read(build, "tests") if "tidy" not in suites(test)]
-    if any(os.path.basename(name) in ("meson.build", "meson_options.txt") for name in names):
-        return tests
-    seen = reached(users(build), {os.path.join(source, name) for name in names})
-    scripts = of_scripts(names)
-    return [test for test in tests if (scripts and is_script(test)) or
-            any(path in seen for path in programs(test, outputs, build))]
+class Graph:
+    """The tests of a build directory, and what depends on what there."""
+
+    def __init__(self, source, build):
+        self.source, self.build = source, build
+        self.outputs = {target["id"]: target["filename"] for target in test_targets.read(build, "targets")}
+        self.tests = [test for test in test_targets.read(build, "tests") if "tidy" not in suites(test)]
+        self.made = users(build)
+
+    def concerned(self, names):
+        """The tests that a change of these files concerns."""
+        if any(os.path.basename(name) in ("meson.build", "meson_options.txt") for name in names):
+            return self.tests
+        seen = reached(self.made, {os.path.join(self.source, name) for name in names})
+        scripts = of_scripts(names)
+        return [test for test in self.tests if (scripts and is_script(test)) or
+                any(path in seen for path in programs(test, self.outputs, self.build))]
 
 
 def main():
@@ -109,11 +118,11 @@ def main():
     source, build = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
     names = sorted(commit.changed_since(source, sys.argv[3]))
     try:
-        tests = concerned(source, build, names)
+        tests = Graph(source, build).concerned(names)
     except OSError as error:
         sys.exit("change.py: %s" % error)
     for test in sorted({test["name"] for test in tests}):
-        print("sim" if test == "sim" else "test " + test)
+        print(test if test in OWN_SEEDS else "test " + test)
     for name in names:
         print("file " + name)
 

@@ -3,12 +3,13 @@
 """Mutation tests: each mutant of test/mutants/*.mutants is put into a copy of the tree and built,
 and one of its killers must fail. Prints TAP.
 
-    mutants.py [--most N] [--in FILE]... [--list] SOURCE WORK [PATTERN]
+    mutants.py [--most N] [--in FILE]... [--since REV] [--list] SOURCE WORK [PATTERN]
 
 As many mutants are tried at a time as the machine has cores, each in a copy and a build of its own.
 WORK gets these; the first is kept for the next run. With PATTERN only the mutants whose fault it
-matches, with --in only those of these files. With --most N only N: first those of the files that changed in the last day before the
-newest commit, at most two thirds of N, then others. The hash of the commit draws them, so that a
+matches, with --in only those of these files, with --since of these only those whose function differs
+from the commit REV. With --most N only N: first those of the files that changed in the last day before
+the newest commit, at most two thirds of N, then others. The hash of the commit draws them, so that a
 commit has the same mutants each time, and each commit has others. --list prints the mutants and
 tries none. A mutant that does not apply or does not build is a failure too.
 
@@ -29,6 +30,7 @@ import sys
 import time
 
 import commit
+import hunks
 
 KEYS = ("fault", "in", "line", "is", "killers")
 SIM_SEEDS = 800       # per process, of two
@@ -125,6 +127,22 @@ def with_files(source, faults):
 def in_files(source, faults, files):
     """The mutants of these files, and those that do not apply any more."""
     return [fault for fault, path in with_files(source, faults) if not path or path in files]
+
+
+def in_changes(source, faults, rev):
+    """The mutants of functions that differ from this commit, and those that do not apply any more."""
+    changes, chosen = {}, []
+    for fault in faults:
+        path, text = locate(source, fault) or ("", "")
+        if path:
+            with open(path, encoding="utf-8") as file:
+                lines = file.read().split("\n")
+            if path not in changes:
+                changes[path] = hunks.Change(source, rev, os.path.relpath(path, source), lines)
+            line = next(n for n, (a, b) in enumerate(zip(lines, text.split("\n"))) if a != b)
+        if not path or changes[path].concerns(line):
+            chosen.append(fault)
+    return chosen
 
 
 def drawn(source, faults, most):
@@ -387,6 +405,7 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--most", type=int, default=0)
     parser.add_argument("--in", dest="files", action="append", default=[])
+    parser.add_argument("--since", default="")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("source", type=os.path.abspath)
     parser.add_argument("work", type=os.path.abspath)
@@ -400,6 +419,10 @@ def main():
         return refuse(error)
     if options.files:
         faults = in_files(source, faults, options.files)
+    if options.since and not commit.git(source, "rev-parse", "--verify", options.since + "^{commit}"):
+        return refuse("invalid value '%s' for --since: expected a commit" % options.since)
+    if options.since:
+        faults = in_changes(source, faults, options.since)
     if 0 < options.most < len(faults):
         faults = drawn(source, faults, options.most)
     if options.list:

@@ -12,6 +12,7 @@ skip counts as failed unless a pattern of SKIPS matches "PROGRAM: CASE". A progr
 reports no case, reports another number of cases than it planned, or exits with an error although
 every case passed. Exit status: 0 no case failed, 1 a case failed."""
 
+import fcntl
 import fnmatch
 import json
 import re
@@ -116,6 +117,7 @@ def record(stage, cases, skips, results):
     """Appends the cases to the file of results. Returns the counts."""
     counts = {"passed": 0, "failed": 0, "skipped": 0}
     with open(results, "a", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # two programs may end at the same time
         for program, (result, name, why) in cases:
             case = "%s: %s" % (program, name)
             if result == "skipped" and not any(fnmatch.fnmatchcase(case, s) for s in skips):

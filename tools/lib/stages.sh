@@ -153,9 +153,10 @@ stage_fuzz() {
 	sed -n 's/^ok [0-9]* - /  /p' "$out/log/fuzz.tap" 2>/dev/null
 }
 
-# The files that differ from the commit $rev, and the tests that depend on them.
+# The files that differ from the commit $rev, and the tests that depend on them. A worker runs the fabric, which takes
+# the longest, beside the others.
 stage_change() {
-	local kind name listed list=$out/log/change.list tests=() files=() sim=no
+	local kind name listed list=$out/log/change.list tests=() files=() sim=no fabric=no
 	build_release change && meson_tests change-tidy release 5 --suite tidy
 	[ -f "$out/release/build.ninja" ] || return 1
 	# shellcheck disable=SC2016 # the inner shell has these arguments
@@ -165,13 +166,17 @@ stage_change() {
 		case $kind in
 		test) tests+=("$name") ;;
 		sim) sim=yes ;;
+		fabric) fabric=yes ;;
 		file) files+=(--in "$name") ;;
 		esac
 	done <"$list"
 	echo "  $((${#files[@]} / 2)) files differ from $rev, ${#tests[@]} tests depend on them"
+	[ "$fabric" = no ] || worker tap change-fabric "$out/release/test/fabric/fabric"
 	[ ${#tests[@]} = 0 ] || meson_tests change release 5 "${tests[@]}"
 	[ "$sim" = no ] || tap change-sim "$out/release/test/sim/sim" --seeds 500 --jobs "$jobs"
+	[ "$fabric" = no ] || workers_wait
 	[ ${#files[@]} != 0 ] || return 0
+	files+=(--since "$rev")
 	# If even the list fails, the mutants say why.
 	listed=$(tools/lib/mutants.py --list "${files[@]}" "$top" "$out/mutants") || listed=failed
 	[ -z "$listed" ] || tap change-mutants tools/lib/mutants.py "${files[@]}" "$top" "$out/mutants"
