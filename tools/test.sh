@@ -42,8 +42,8 @@ Stages, in this order:
   --all         every stage and program, at the size of a default run: about an hour
   --stage NAME  only this stage (repeat for more); builds what it needs of "release"
   --long        sets ROCADE_TEST_LONG=1 (tests do many more rounds), allows each program an
-                hour and a half, and adds e2e-long. If it was ended, the next one goes on: a stage
-                that passed on the same commit is not run again
+                hour and a half, runs those of e2e one at a time, and adds e2e-long. If it was ended,
+                the next one goes on: a stage that passed on the same commit is not run again
   --clean       build from scratch, not on top of the last run
   --repeat N    runs the stages N times; the logs of a run that fails go to log-run-NUMBER/
   --busy N      beside N busy loops; the programs of stage e2e then run one at a time

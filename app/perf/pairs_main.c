@@ -460,9 +460,13 @@ main(int argc, char **argv)
 
 	if (code >= 0)
 		return code;
-	if (rte_eal_init(separator, argv) < 0)
-		return pairs_report(
-			EXIT_ENVIRONMENT, "EAL does not start", rte_strerror(rte_errno));
+	if (rte_eal_init(separator, argv) < 0) {
+		fprintf(stderr,
+			PROGRAM ": cannot start EAL (%s); see its messages above. Use "
+				"--no-huge without hugepages, --no-pci without a NIC\n",
+			rte_strerror(rte_errno));
+		return EXIT_ENVIRONMENT;
+	}
 	if (conf.posters != 0 && (conf.posters < conf.pairs || conf.crossed != 0))
 		code = pairs_report(EXIT_USAGE, "invalid option --posters",
 			"expected no fewer than --pairs, and not --crossed");

@@ -118,8 +118,13 @@ main(int argc, char **argv)
 
 	if (code >= 0)
 		return code;
-	if (rte_eal_init(separator, argv) < 0)
-		return report_error(EXIT_ENVIRONMENT, rte_strerror(rte_errno));
+	if (rte_eal_init(separator, argv) < 0) {
+		fprintf(stderr,
+			PROGRAM ": cannot start EAL (%s); see its messages above. Use "
+				"--no-huge without hugepages, --no-pci without a NIC\n",
+			rte_strerror(rte_errno));
+		return EXIT_ENVIRONMENT;
+	}
 	if (link_open(&conf, &link, err) != 0)
 		code = report_error(EXIT_RUN, err);
 	else

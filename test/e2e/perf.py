@@ -12,7 +12,9 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/bench"))
 import runners  # noqa: E402
+from process import run as run_program  # noqa: E402
 from tap import case, run  # noqa: E402
+from testpmd import hugepages_free, hugepages_wait  # noqa: E402
 
 # On a busy machine an end may not run for long: it gets 8 times half a second.
 LONG_TIMEOUT = {"timeout": 17, "warmup_ms": 100}
@@ -119,7 +121,20 @@ def memory():
         got["memory_bytes"] > 512 * 4096
 
 
+def without_eal(program, *options):
+    """What a program says when EAL does not start."""
+    status, _, said = run_program([program, "--nonsense-of-eal", "--", *options])
+    return status == 3 and "cannot start EAL (" in said and "--no-huge without hugepages" in said, (status, said)
+
+
 def main():
+    case("rocade-perf says what to give to EAL, which does not start",
+         *without_eal(bench.perf_program, "--socket", bench.path("link")))
+    case("rocade-pairs says what to give to EAL, which does not start", *without_eal(bench.pairs_program))
+    pages = 2 * bench.megabytes // 2  # of two ends
+    if not case("there are %d hugepages of 2 MiB" % pages, hugepages_wait(pages), "%d are free: write a larger number "
+                "to /proc/sys/vm/nr_hugepages" % hugepages_free()):
+        return
     case("rocade-perf measures raw frames", measured(bench.perf, "raw-pingpong", size=122))
     case("rocade-perf measures rates", all(rates(bench.perf)))
     case("rocade-perf measures latencies", all(latencies(bench.perf)))

@@ -20,11 +20,11 @@ top=$1 out=$1/out long=no isolated=no turns=no jobs=2 loops=0 results=$1/out/res
 . tools/lib/session.sh
 . tools/lib/e2e.sh
 e2e_hugepages() { :; }
-can_isolate() { return 1; }
-e2e_at_a_time() { echo %d; }
+%(isolate)s
+e2e_at_a_time() { echo %(count)d; }
 check() { shift 2; "$@" && echo "checked"; }
 session_begin
-e2e e2e /nonexistent
+for ((round = 0; round < %(rounds)d; round++)); do e2e e2e /nonexistent; done
 """
 PASSES = "echo 'ok 1 - it runs'; echo 1..1\n"
 # Opening a pipe waits until another program opens it, too.
@@ -34,8 +34,16 @@ NEXT = "echo begin >>order; %secho end >>order\n" % PASSES
 ALONE = "# test.sh: alone it says so\necho begin >>order; %secho alone >>order; echo end >>order\n" % PASSES
 FAILS = "echo 'not ok 1 - it runs'; echo '# the reason'; echo 1..1; exit 1\n"
 SILENT = "exit 0\n"
-# The parent of its parent, timeout(1), is the worker that would write its results.
-ORPHANED = PASSES + "read -r _ _ _ parent _ </proc/$PPID/stat; kill -KILL \"$parent\"\n"
+# The parent of its parent, timeout(1), is the worker that would write its results. The program then waits for ever.
+ORPHANED = PASSES + ("echo $$ >pid; read -r _ _ _ parent _ </proc/$PPID/stat; kill -KILL \"$parent\"\n"
+                     "read -r _ <goes_on\n")
+OWN = """[ "$(cat /proc/1/comm)" = isolated.sh ] && echo 'ok 1 - processes'
+[ "$(stat -c %%d /run)" != %d ] && echo 'ok 2 - /run'
+[ "$(ip -o link | wc -l)" = 1 ] && echo 'ok 3 - interfaces'
+echo 1..3
+""" % os.stat("/run").st_dev
+# Opening `held` waits until the test does, too. It ends with the last process that has it open.
+HOLDS = "exec 3>held; sleep 600 & echo >started; wait; %s" % PASSES
 STARTS = """top=$PWD; . tools/lib/session.sh; session_begin
 starts() { sleep 600 & echo $! >"$1"; wait; }
 worker starts "$1"; workers_wait
@@ -44,13 +52,13 @@ WAITS = "echo $$ >pid; echo >started; read -r _ <goes_on; %s" % PASSES
 
 
 class Run:
-    """A runner of these programs: a dict of their texts. count: how many at a time."""
+    """A runner of these programs: a dict of their texts. count: how many at a time. isolated: in namespaces."""
 
-    def __init__(self, folder, texts, count=2):
+    def __init__(self, folder, texts, count=2, rounds=1, isolated=False):
         self.folder = folder
         for name in ("out/log", "test/e2e"):
             os.makedirs(os.path.join(folder, name))
-        for name in ("there", "back", "started", "goes_on"):
+        for name in ("there", "back", "started", "goes_on", "held"):
             os.mkfifo(os.path.join(folder, name))
         with open(os.path.join(folder, "out/results"), "w", encoding="utf-8"):
             pass
@@ -59,8 +67,10 @@ class Run:
             with open(path, "w", encoding="utf-8") as file:
                 file.write("#!/bin/bash\ncd '%s' || exit 1\n%s" % (folder, text))
             os.chmod(path, 0o755)
+        script = RUNNER % {"count": count, "rounds": rounds,
+                           "isolate": "" if isolated else "can_isolate() { return 1; }"}
         self.process = subprocess.Popen(
-            ["bash", "-c", RUNNER % count, "bash", folder], cwd=SOURCE, stdout=subprocess.PIPE,
+            ["bash", "-c", script, "bash", folder], cwd=SOURCE, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, env=dict(os.environ, TMPDIR=folder))
 
     def read(self, name):
@@ -116,6 +126,19 @@ def one_after_another():
         yield "one at a time", most_at_a_time(run.read("order")), (1, 3)
 
 
+def repeated():
+    """As with --repeat of tools/test.sh."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = Run(folder, {"a.py": ONE, "b.py": NEXT, "c.py": ALONE, "d.py": OTHER}, rounds=2)
+        run.end()
+        order = run.read("order")
+        yield "each program runs in each round", run.rows(), sorted(
+            ("passed", "%s: it runs" % name, "") for name in ("a.py", "b.py", "c.py", "d.py") * 2)
+        yield "two at a time in each round", most_at_a_time(order), (2, 8)
+        yield "a round begins when all programs of the one before have ended", [
+            number for number, line in enumerate(order.splitlines()) if line == "alone"], [1, 10]
+
+
 def failures():
     with tempfile.TemporaryDirectory() as folder:
         run = Run(folder, {"fails.py": FAILS, "orphaned.py": ORPHANED, "silent.py": SILENT, "y.py": NEXT, "z.py": NEXT})
@@ -126,6 +149,7 @@ def failures():
             ("failed", "silent.py: cases", "reported none"),
             ("passed", "y.py: it runs", ""),
             ("passed", "z.py: it runs", "")]
+        yield "a program ends with its worker", runs(run.read("pid")), False
         yield "they are shown", [name for name in ("fails.py: it runs", "orphaned.py: runs", "silent.py: cases")
                                  if "FAILED " + name not in said], []
 
@@ -157,6 +181,46 @@ def interrupted():
         yield "one that was killed begins no further program", os.path.exists(os.path.join(folder, "order")), False
 
 
+def held(pipe):
+    """Whether a process has this pipe open, whose reader this is."""
+    try:
+        return os.read(pipe, 1) != b""
+    except BlockingIOError:
+        return True
+
+
+def workers(run):
+    with open("/proc/%d/task/%d/children" % (run.process.pid, run.process.pid), encoding="utf-8") as file:
+        return [int(pid) for pid in file.read().split()]
+
+
+def isolated():
+    with tempfile.TemporaryDirectory() as folder:
+        run = Run(folder, {"own.py": OWN, "y.py": NEXT}, isolated=True)
+        run.end()
+        yield "a program has its own namespaces", run.rows(), sorted(
+            ("passed", name, "") for name in (
+                "own.py: processes", "own.py: /run", "own.py: interfaces", "y.py: it runs"))
+    for what, end, status in (
+            ("with its worker", lambda run: [os.kill(pid, signal.SIGKILL) for pid in workers(run)], 0),
+            ("when the runner is interrupted", lambda run: run.process.send_signal(signal.SIGTERM), 130)):
+        with tempfile.TemporaryDirectory() as folder:
+            run = Run(folder, {"holds.py": HOLDS}, count=1, isolated=True)
+            pipe = os.open(os.path.join(folder, "held"), os.O_RDONLY | os.O_NONBLOCK)
+            run.read("started")
+            before = held(pipe)
+            end(run)
+            run.end()
+            yield "an isolated program and its children end " + what, (before, run.process.returncode, held(pipe)), (
+                True, status, False)
+            os.close(pipe)
+
+
+def can_isolate():
+    done = subprocess.run(["bash", "-c", "top=$PWD; . tools/lib/session.sh; can_isolate"], cwd=SOURCE, check=False)
+    return done.returncode == 0
+
+
 def unnamed():
     """A signal comes when a worker has started a program, and before it has noted which."""
     with tempfile.TemporaryDirectory() as folder:
@@ -175,21 +239,21 @@ def unnamed():
 
 
 def at_a_time():
-    for jobs, isolated, loops, pages, free, want in (
-            (2, "yes", 0, 1024, 1024, 2), (2, "yes", 0, 1024, 1023, 1), (2, "yes", 0, 1024, 0, 1),
-            (1, "yes", 0, 2048, 2048, 1), (2, "no", 0, 2048, 2048, 1), (2, "yes", 1, 2048, 2048, 1),
-            (2, "yes", 0, None, None, 1)):
+    for jobs, own, loops, long, pages, free, want in (
+            (2, "yes", 0, "no", 1024, 1024, 2), (2, "yes", 0, "no", 1024, 1023, 1), (2, "yes", 0, "no", 1024, 0, 1),
+            (1, "yes", 0, "no", 2048, 2048, 1), (2, "no", 0, "no", 2048, 2048, 1), (2, "yes", 1, "no", 2048, 2048, 1),
+            (2, "yes", 0, "yes", 2048, 2048, 1), (2, "yes", 0, "no", None, None, 1)):
         with tempfile.TemporaryDirectory() as folder:
             for name, count in (("nr_hugepages", pages), ("free_hugepages", free)):
                 if count is not None:
                     with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
                         file.write("%d\n" % count)
             done = subprocess.run(
-                ["bash", "-c", ". tools/lib/e2e.sh; jobs=%d isolated=%s loops=%d pages_file=%s/nr_hugepages; "
-                 "e2e_at_a_time" % (jobs, isolated, loops, folder)], cwd=SOURCE, stdout=subprocess.PIPE, text=True,
+                ["bash", "-c", ". tools/lib/e2e.sh; jobs=%d isolated=%s loops=%d long=%s pages_file=%s/nr_hugepages; "
+                 "e2e_at_a_time" % (jobs, own, loops, long, folder)], cwd=SOURCE, stdout=subprocess.PIPE, text=True,
                 check=True)
-            yield "%d cores, isolated: %s, %d busy loops, %s hugepages, %s free" % (
-                jobs, isolated, loops, pages, free), int(done.stdout), want
+            yield "%d cores, isolated: %s, %d busy loops, long: %s, %s hugepages, %s free" % (
+                jobs, own, loops, long, pages, free), int(done.stdout), want
 
 
 def is_right(path, line):
@@ -219,5 +283,5 @@ def lines():
 
 
 if __name__ == "__main__":
-    sys.exit(cases.run([*together(), *one_after_another(), *failures(), *interrupted(), *unnamed(), *at_a_time(),
-                        *lines()]))
+    sys.exit(cases.run([*together(), *one_after_another(), *repeated(), *failures(), *interrupted(),
+                        *(isolated() if can_isolate() else ()), *unnamed(), *at_a_time(), *lines()]))

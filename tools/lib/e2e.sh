@@ -18,11 +18,12 @@ e2e_hugepages() {
 }
 
 # How many programs run at a time. Two together need less than 2 GiB of hugepages, and the cores: beside busy
-# loops one runs alone.
+# loops one runs alone, and in a long run, whose programs are sanitized or have more ends.
 e2e_at_a_time() {
 	local free
 	free=$(cat "${pages_file%/*}/free_hugepages" 2>/dev/null || echo 0)
-	if [ "$isolated" = yes ] && [ "$jobs" -gt 1 ] && [ "$loops" = 0 ] && [ "$free" -ge 1024 ]; then
+	if [ "$isolated" = yes ] && [ "$jobs" -gt 1 ] && [ "$loops$long" = 0no ] &&
+		[ "$free" -ge 1024 ]; then
 		echo 2
 	else
 		echo 1
@@ -46,7 +47,8 @@ e2e_program() {
 	if [ "$isolated" = yes ]; then
 		run_isolated timeout -k 10 "$limit" "$program" >"$log.tap" 2>"$log.err" </dev/null
 	else
-		run timeout -k 10 "$limit" "$program" >"$log.tap" 2>"$log.err" </dev/null
+		# timeout that gets a signal right after its start ends without its program.
+		run timeout -k 10 "$limit" setpriv --pdeathsig TERM "$program" >"$log.tap" 2>"$log.err" </dev/null
 	fi
 	status=$?
 	unset TMPDIR

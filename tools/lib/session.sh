@@ -62,9 +62,10 @@ session_begin() {
 }
 
 # Runs a command in the background, so that the shell handles a signal at once and not after the
-# command. The shell makes background commands ignore SIGINT; env restores the default.
+# command. The shell makes background commands ignore SIGINT; env restores the default. When the shell
+# is killed, which runs no trap, the kernel sends the signal that session_end would have sent.
 run() {
-	env --default-signal=INT,QUIT "$@" 8>&- 9>&- &
+	setpriv --pdeathsig "$child_signal" env --default-signal=INT,QUIT "$@" 8>&- 9>&- &
 	child=$!
 	wait "$child"
 	local status=$?
