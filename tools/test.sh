@@ -208,7 +208,7 @@ if [ -z "$stages" ] && [ "$turns" = yes ]; then
 		*) stages="$stages $stage" ;;
 		esac
 	done
-	turn_note="Left to other commits:${left% } and three quarters of e2e (--all runs them)"
+	turn_note="Left to other commits:${left% } and a part of e2e (--all runs them)"
 	echo "$turn_note"
 fi
 : "${stages:=$all_stages}"

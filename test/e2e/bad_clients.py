@@ -3,7 +3,6 @@
 """Faulty and hostile clients of `rocaded --local`, beside two correct processes that verify every
 byte of their traffic. The correct processes lose nothing, and the daemon frees all resources of the
 faulty ones. flow.c and hostile.c have the modes."""
-# test.sh: alone a part has a real-time priority, and compares times
 
 import contextlib
 import json
@@ -243,33 +242,5 @@ def idle():
         case("an idle client ends", client.finish()[0] == 0)
 
 
-def start_up():
-    """The program without Rocade has no device, so it starts, looks and ends: that is the measure. Both
-    run in turn. As root they and the daemon have a real-time priority: other load takes none of their
-    time."""
-    first = ("chrt", "--rr", "1") if os.geteuid() == 0 else ()
-    most = 200 if SLOW else 20
-    with Daemon(through=first) as daemon:
-        daemon.inside = list(first)
-
-        def both():
-            """Returns the shortest time of each."""
-            ours, plain = [], []
-            for _ in range(20):
-                for times, run_ in ((ours, daemon.run),
-                                    (plain, lambda program: process.run([*first, program]))):
-                    start = time.monotonic()
-                    run_("ibv_devinfo")
-                    times.append(time.monotonic() - start)
-            print("# ibv_devinfo: %.1f ms with rocade-run, %.1f ms without" % (
-                1e3 * min(ours), 1e3 * min(plain)))
-            return min(ours), min(plain)
-        ours, plain = both()
-        if ours >= most * plain:
-            ours, plain = both()
-        case("rocade-run ibv_devinfo takes less than %d times as long as without" % most,
-             ours < most * plain, "%s, %s" % (ours, plain))
-
-
 if __name__ == "__main__":
-    sys.exit(run(kills, hostile, another_user, hoarders, restart, idle, start_up))
+    sys.exit(run(kills, hostile, another_user, hoarders, restart, idle))

@@ -4,8 +4,6 @@
 which ends at the first command that fails. Blocks "sh left" and "sh right" run on two machines, which
 are two network namespaces, each step when the one before it has ended."""
 
-# test.sh: alone its tracer sees the programs of others that use the library
-
 import os
 import re
 import shutil
@@ -23,8 +21,10 @@ from testpmd import SOURCE, add_space, ip, is_root  # noqa: E402
 
 PAGES = os.path.join(SOURCE, "docs", "tasks")
 BLOCK = re.compile(r"^```sh ?(\w*)\n(.*?)^```$", re.M | re.S)
-PROGRAMS = [(BUILD, "rocaded/rocaded"), (CLIENTS, "run/rocade-run"), (BUILD, "status/rocade-status"),
-            (BUILD, "doctor/rocade-doctor"), (CLIENTS, "faults/rocade-faults")]
+TRACED = [(BUILD, "app/rocaded/rocaded"), (CLIENTS, "app/run/rocade-run")]
+PROGRAMS = TRACED + [(BUILD, "app/status/rocade-status"), (BUILD, "app/doctor/rocade-doctor"),
+                     (CLIENTS, "app/faults/rocade-faults")]
+LIBRARY = (CLIENTS, "drivers/librocade-verbs.so")
 MPI_AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 BYTES = r"^(\d{4,}) bytes$"  # of the daemon: at least a thousand
 
@@ -35,16 +35,28 @@ def blocks(page):
         return BLOCK.findall(file.read())
 
 
-class Shell:
-    """A shell in a new directory, with the programs of the build in its PATH."""
+def copied(build, path, folder):
+    """Copies a file of a build into a folder, and returns its path there."""
+    to = os.path.join(folder, path)
+    os.makedirs(os.path.dirname(to), exist_ok=True)
+    return shutil.copy2(os.path.join(os.path.abspath(build), path), to)
 
-    def __init__(self, *before):
+
+class Shell:
+    """A shell in a new directory, with the programs of the build in its PATH. traced: with copies of the library and
+    of those that start it, because a tracer sees what all programs do with the same file."""
+
+    def __init__(self, *before, traced=False):
         self.folder = tempfile.mkdtemp(prefix="rocade-task-")
         programs = os.path.join(self.folder, "bin")
         os.mkdir(programs)
+        if traced:
+            copied(*LIBRARY, self.folder)
         for build, path in PROGRAMS:
-            os.symlink(os.path.join(os.path.abspath(build), "app", path),
-                       os.path.join(programs, os.path.basename(path)))
+            file = os.path.join(os.path.abspath(build), path)
+            if traced and (build, path) in TRACED:
+                file = copied(build, path, self.folder)
+            os.symlink(file, os.path.join(programs, os.path.basename(path)))
         env = dict(os.environ, **MPI_AS_ROOT, PATH=programs + ":" + os.environ["PATH"],
                    TMPDIR=self.folder)
         env.pop("ROCADE_SOCKET", None)
@@ -128,7 +140,7 @@ def trace():
         skip("trace.md", lacks)
         return
     page("trace.md", r"^@ns_by_opcode\[0\]: *$", r"^@completions\[0\]: [1-9]\d{3,}$",
-         r"^@sent_again: [1-9]", r"^@woken\[0\]: [1-9]", shells={"": Shell(*TRACEFS)})
+         r"^@sent_again: [1-9]", r"^@woken\[0\]: [1-9]", shells={"": Shell(*TRACEFS, traced=True)})
 
 
 def bpf_lacks():

@@ -78,9 +78,19 @@ def sanitized():
 
 def programs_of_all():
     names = ["%d.py" % n for n in range(10)]
-    runs = [turns.e2e_programs(names, head, {"test/e2e/3.py"}) for head in HEADS]
+    runs = [turns.e2e_programs(names, head, {"test/e2e/3.py"}, set()) for head in HEADS]
     return (set().union(*runs) == set(names), all("3.py" in run for run in runs),
             sorted(set(map(len, runs))))
+
+
+def programs_of_a_day():
+    """All programs have changed in a day, two of them in the newest commit: how many run, whether these do, how many
+    are never run, and whether two hashes draw the same."""
+    names = sorted("%d.py" % n for n in range(60))
+    paths = {"test/e2e/" + name for name in names}
+    runs = [turns.e2e_programs(names, head, paths, {"test/e2e/3.py", "test/e2e/4.py"}) for head in HEADS]
+    return ({len(run) for run in runs}, all({"3.py", "4.py"} <= set(run) for run in runs),
+            set(names) - set().union(*runs), runs[0] == runs[1])
 
 
 def run(*words, **more):
@@ -237,6 +247,8 @@ def rows():
         {len(STAGES) - len(row) for row in turns.TURNS})
     yield "each program has a turn, and a changed one runs always", programs_of_all(), (
         True, True, [2, 3, 4])
+    yield "of many changed ones the hash draws some, and the newest commit's run", programs_of_a_day(), (
+        {turns.E2E_MOST}, True, set(), False)
     yield "sanitize has each test of compiled code", sanitized(), ["unit+quick", "verbs", "runner"]
     yield "a tree without commits has the first turn", turns.turn("", 5), 0
     yield "tools/test.sh knows each stage of TURNS", [

@@ -22,6 +22,11 @@ def recent_change(source):
     return head, set(git(source, "diff", "--name-only", base, head).splitlines()) if base else set()
 
 
+def newest_change(source):
+    """The files that the newest commit has changed, a merge by all that it brings."""
+    return set(git(source, "diff", "--name-only", "HEAD~1", "HEAD").splitlines())
+
+
 def changed_since(source, rev):
     """The files that differ from this commit in the working tree, new ones included."""
     return set(git(source, "diff", "--name-only", rev).splitlines() +
