@@ -134,6 +134,13 @@ set_option(const char *name, const char *value, struct port_conf *port)
 			value);
 		return;
 	}
+	if (mix_has(&changed.mix, OP_FLUSH) && !conf->flushes) {
+		command_failed(
+			"invalid value '%s' for --op: expected flush at program start, "
+			"when QPs are created that have it",
+			value);
+		return;
+	}
 	if (changed.stats_period != conf->stats_period)
 		the_run->line_ns = clock_ns() + changed.stats_period * NS_PER_SECOND;
 	changed.current = conf->current;

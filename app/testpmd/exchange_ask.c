@@ -35,6 +35,17 @@ exchange_hello(struct host *host, uint64_t now_ns)
 	exchange_post(host, &msg);
 }
 
+/* How many of the QP's WRITEs the receiver may check: with --op flush those before a FLUSH that is complete. A full
+ * ring has no room for a FLUSH, so all that are acknowledged are checked. */
+static uint64_t
+writes_checkable(const struct host *host, const struct conn *conn)
+{
+	const struct conn_ring *ring = &conn->ring;
+	bool full = ring->acked - ring->checked == host->exchange.peer.slots;
+
+	return full ? ring->acked : ring->flushed;
+}
+
 static void
 check_ask(struct host *host, struct conn *conn, bool last, uint64_t now_ns)
 {
@@ -42,7 +53,8 @@ check_ask(struct host *host, struct conn *conn, bool last, uint64_t now_ns)
 
 	msg.last = last;
 	msg.u.check.qp = htole64((uint64_t)(conn - host->conns));
-	msg.u.check.writes = htole64(conn->ring.acked);
+	msg.u.check.writes =
+		htole64(last ? conn->ring.acked : writes_checkable(host, conn));
 	msg.u.check.messages = htole64(conn->acked);
 	msg.u.check.fadd = htole64(conn->fadd_sum);
 	msg.u.check.cas = htole64(conn->cas_value);
@@ -58,7 +70,8 @@ void
 exchange_check(struct host *host, struct conn *conn)
 {
 	if (conn->ring.asked_ns == 0 &&
-		conn->ring.acked - conn->ring.checked >= host->exchange.peer.slots / 2)
+		writes_checkable(host, conn) - conn->ring.checked >=
+			host->exchange.peer.slots / 2)
 		check_ask(host, conn, false, clock_ns());
 }
 

@@ -35,8 +35,8 @@
 
 /* The QP's ring in the target of the peer. Counts of WRITEs from the last connect on. */
 struct conn_ring {
-	uint64_t posted, acked;
-	uint64_t checked; /* by the peer, as far as this end knows */
+	uint64_t posted, acked, flushed; /* the last: before a complete FLUSH, or all */
+	uint64_t checked;                /* by the peer, as far as this end knows */
 	uint64_t
 		asked_ns; /* when a check was asked for; 0: this end does not wait for one */
 	bool finished;    /* the peer has found the end of the run right */

@@ -76,14 +76,6 @@ mix_reduce(struct op_mix *mix)
 	}
 }
 
-/* No row of op.def has it: Debian 12's header has no IBV_WR_FLUSH. */
-#define FLUSH "flush"
-#ifdef HAVE_WR_FLUSH
-#define FLUSH_WHY "is not sent by this program"
-#else
-#define FLUSH_WHY "is not in the <infiniband/verbs.h> that this program was built with"
-#endif
-
 struct mix_list {
 	struct op_mix mix;
 	bool alone; /* without a weight */
@@ -109,10 +101,6 @@ item_op(const char *item, void *list, unsigned n)
 			return "comes twice";
 		into->mix.weights[i] = (uint16_t)weight;
 		return NULL;
-	}
-	if (len == strlen(FLUSH) && strncmp(item, FLUSH, len) == 0) {
-		list_why_set(FLUSH_WHY);
-		return FLUSH_WHY;
 	}
 	return "is no operation";
 }

@@ -24,8 +24,12 @@ enum op_flag {
 	OP_IMM = 4,      /* carries immediate data */
 	OP_RING = 8,     /* goes to a slot of the peer's ring (target.h) */
 	OP_WORD = 16,    /* has 8 bytes, whatever --size says */
-	OP_INV = 32      /* invalidates a memory window of the peer (mws.h) */
+	OP_INV = 32,     /* invalidates a memory window of the peer (mws.h) */
+	OP_EMPTY = 64    /* has no bytes, whatever --size says */
 };
+
+/* IBV_WR_FLUSH of rdma-core 47. Only rocade_wr_flush() posts one (tx_flush.h). */
+#define WR_FLUSH 14
 
 struct op_row {
 	const char *name;
@@ -57,8 +61,8 @@ struct op_mix {
 	uint8_t order[OP_ORDER_MAX];
 };
 
-#define OP_VALID                                                                           \
-	"send, send-imm, send-inv, write, write-imm, read, fadd, cas or atomic-write, or " \
+#define OP_VALID                                                                                  \
+	"send, send-imm, send-inv, write, write-imm, read, fadd, cas, atomic-write or flush, or " \
 	"several of them, each with a weight from 1 to 1000: write:70,read:20,send:10"
 
 /* Reads "write", or "write:70,read:20". Returns false, with *mix unchanged, if the text is invalid or

@@ -2,6 +2,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <rocade/flush.h>
+
 #include "host.h"
 #include "verify.h"
 
@@ -11,7 +13,8 @@
 	(UINT64_C(64) << 10) /* READs of one size begin at offsets up to this one */
 #define REMOTE                                                                           \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |     \
-		IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
+		IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND |                          \
+		ROCADE_ACCESS_FLUSH_GLOBAL)
 
 uint64_t
 target_read_seed(bool back, uint64_t offset)

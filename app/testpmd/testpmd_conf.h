@@ -95,6 +95,7 @@ struct conf {
 	uint64_t size_max; /* largest of sizes */
 	uint64_t size_cap; /* size that buffers were allocated for */
 	bool binds;        /* send queues have room for the binds of send-inv */
+	bool flushes;      /* QPs can post FLUSHes */
 	uint64_t burst, inline_max, signal_every, sq_depth;
 	enum type_kind type; /* of the QPs */
 	struct op_mix mix;   /* what is sent */
@@ -180,6 +181,8 @@ conf_exchanges(const struct conf *conf)
 static inline uint64_t
 op_len(const struct conf *conf, const struct op_row *op, uint32_t size_i)
 {
+	if ((op->flags & OP_EMPTY) != 0)
+		return 0;
 	return (op->flags & OP_WORD) != 0 ? OP_WORD_LEN : conf->sizes[size_i];
 }
 

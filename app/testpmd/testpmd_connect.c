@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rocade/flush.h>
+
 #include "testpmd_rx.h"
 
 #define FLUSH_NS NS_PER_SECOND
@@ -183,7 +185,7 @@ qp_to_init(struct ibv_qp *qp)
 		.port_num = 1,
 		.qkey = UD_QKEY,
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-				   IBV_ACCESS_REMOTE_ATOMIC};
+				   IBV_ACCESS_REMOTE_ATOMIC | ROCADE_ACCESS_FLUSH_GLOBAL};
 
 	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | qp_attributes[qp->qp_type].init);
 }

@@ -337,6 +337,7 @@ hosts_open(struct host *hosts, unsigned n, struct conf *conf, char err[ERR_MAX])
 		conf->depth = default_depth(conf);
 	conf->size_cap = conf->size_max;
 	conf->binds = (mix_any(&conf->mix) & OP_INV) != 0;
+	conf->flushes = mix_has(&conf->mix, OP_FLUSH);
 	if (host_ports_open(hosts, n, conf, err) != 0)
 		goto undo;
 	for (unsigned i = 0; i < n; i++) {

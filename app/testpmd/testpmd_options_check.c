@@ -356,6 +356,10 @@ check_rate(const struct conf *conf, char err[ERR_MAX])
 		(mix_any(&conf->mix) & OP_WORD) == 0)
 		return error_set(err,
 			"invalid option --rate: expected messages a second with --size 0");
+	if (conf->rate.bits && (mix_all(&conf->mix) & OP_EMPTY) != 0)
+		return error_set(err,
+			"invalid option --rate: expected messages a second with --op flush, "
+			"which has no payload");
 	for (unsigned i = 0; i < conf->n_ports; i++) {
 		if (conf->ports[i].mode == MODE_PINGPONG)
 			return error_set(err,

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <rocade/flush.h>
+
 #include "host.h"
 
 /* A receiver posts nothing but binds. */
@@ -22,6 +24,22 @@ xrc_target_create(struct host *host)
 	struct ibv_qp_init_attr_ex init = {.qp_type = IBV_QPT_XRC_RECV,
 		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
 		.xrcd = host->verbs.xrcd};
+
+	return ibv_create_qp_ex(host->verbs.ctx, &init);
+}
+
+/* With rocade_wr_flush() beside ibv_post_send(3). */
+static struct ibv_qp *
+flush_qp_create(struct host *host, const struct ibv_qp_init_attr *plain)
+{
+	struct ibv_qp_init_attr_ex init = {.qp_type = plain->qp_type,
+		.send_cq = plain->send_cq,
+		.recv_cq = plain->recv_cq,
+		.srq = plain->srq,
+		.cap = plain->cap,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = host->verbs.pd,
+		.send_ops_flags = ROCADE_QP_EX_WITH_FLUSH};
 
 	return ibv_create_qp_ex(host->verbs.ctx, &init);
 }
@@ -48,8 +66,10 @@ conn_qp_create(struct host *host)
 			.max_inline_data =
 				host->ops->sends ? (uint32_t)conf->inline_max : 0}};
 
-	return xrc && !host->ops->sends ? xrc_target_create(host)
-					: ibv_create_qp(host->verbs.pd, &init);
+	if (xrc && !host->ops->sends)
+		return xrc_target_create(host);
+	return conf->flushes && host->ops->sends ? flush_qp_create(host, &init)
+						 : ibv_create_qp(host->verbs.pd, &init);
 }
 
 static int

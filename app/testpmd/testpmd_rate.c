@@ -13,9 +13,12 @@ mean_bytes(const struct conf *conf)
 
 	for (unsigned i = 0; i < conf->n_sizes; i++)
 		size += (double)conf->sizes[i] / conf->n_sizes;
-	for (unsigned i = 0; i < OP_KINDS; i++)
-		sum += conf->mix.weights[i] *
-		       ((op_rows[i].flags & OP_WORD) != 0 ? OP_WORD_LEN : size);
+	for (unsigned i = 0; i < OP_KINDS; i++) {
+		double len = (op_rows[i].flags & OP_WORD) != 0 ? OP_WORD_LEN : size;
+
+		if ((op_rows[i].flags & OP_EMPTY) == 0)
+			sum += conf->mix.weights[i] * len;
+	}
 	return sum / conf->mix.period;
 }
 

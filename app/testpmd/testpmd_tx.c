@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "tx_flush.h"
 #include "tx_op.h"
 #include "verify.h"
 
@@ -129,22 +130,32 @@ tx_refused(struct host *host, struct conn *conn, int rc)
 		host_fail(host, "posting to QP 0x%x failed: %s", conn->qpn, strerror(rc));
 }
 
+static int
+list_post(struct ibv_qp *qp, struct ibv_send_wr *wr, unsigned *n)
+{
+	struct ibv_send_wr *bad = NULL;
+	int rc;
+
+	wr[*n - 1].next = NULL;
+	rc = ibv_post_send(qp, wr, &bad);
+	if (rc != 0)
+		*n = (unsigned)(bad - wr);
+	return rc;
+}
+
 unsigned
 tx_post(struct host *host, struct conn *conn, unsigned n)
 {
-	struct tx *tx = &host->tx;
-	struct ibv_send_wr *bad = NULL;
 	uint32_t every = tx_signal_every(host);
 	uint64_t msg = conn->posted;
+	int rc;
 
 	for (unsigned i = 0; i < n; i++)
 		tx_build(host, conn, i, msg + i, every);
-	tx->wr[n - 1].next = NULL;
-	int rc = ibv_post_send(conn->qp, tx->wr, &bad);
-	if (rc != 0) {
-		n = (unsigned)(bad - tx->wr);
+	rc = host->conf->flushes ? flush_post_list(conn->qp, host->tx.wr, &n)
+				 : list_post(conn->qp, host->tx.wr, &n);
+	if (rc != 0)
 		tx_refused(host, conn, rc);
-	}
 	conn->posted = msg + n;
 	return n;
 }

@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <rocade/flush.h>
+
 #include "tx_op.h"
 #include "verify.h"
 
@@ -64,6 +66,22 @@ rdma_build(struct host *host, struct conn *conn, struct ibv_send_wr *wr, uint64_
 			target_slot(peer, host->n_conns, i, conn->ring.posted++);
 }
 
+/* A FLUSH for global visibility, of the QP's ring or of the peer's whole region. See tx_flush.h. */
+static void
+flush_build(const struct host *host, const struct conn *conn, struct ibv_send_wr *wr,
+	uint64_t seed)
+{
+	const struct target_map *peer = &host->exchange.peer;
+	unsigned i = (unsigned)(conn - host->conns);
+	uint64_t ring = peer->slots * peer->stride;
+	bool whole = seed >> 63 != 0 || ring > UINT32_MAX;
+
+	wr->wr.atomic.remote_addr = peer->addr + target_slot(peer, host->n_conns, i, 0);
+	wr->wr.atomic.rkey = peer->rkey;
+	wr->wr.atomic.compare_add = whole ? 0 : ring;
+	wr->wr.atomic.swap = whole ? ROCADE_FLUSH_MR : ROCADE_FLUSH_RANGE;
+}
+
 bool
 tx_op_build(struct host *host, struct conn *conn, struct ibv_send_wr *wr, uint8_t *buf,
 	uint64_t msg, uint32_t *len, unsigned *flags)
@@ -95,6 +113,8 @@ tx_op_build(struct host *host, struct conn *conn, struct ibv_send_wr *wr, uint8_
 		rdma_build(host, conn, wr, seed, *len);
 	else if ((op->flags & OP_WORD) != 0)
 		atomic_build(host, conn, wr, seed);
+	else if (op->opcode == (enum ibv_wr_opcode)WR_FLUSH)
+		flush_build(host, conn, wr, seed);
 	return host->exchange.ring && tx_op_room(host, conn) == 0;
 }
 
@@ -142,6 +162,7 @@ uint64_t
 tx_op_acked(struct host *host, struct conn *conn, uint64_t end)
 {
 	const struct conf *conf = host->conf;
+	bool flushes = mix_has(&conf->mix, OP_FLUSH);
 	uint64_t bytes = 0;
 
 	while (conn->ack.msg < end) {
@@ -152,6 +173,8 @@ tx_op_acked(struct host *host, struct conn *conn, uint64_t end)
 		host->tally.of_op[kind]++;
 		bytes += len;
 		conn->ring.acked += (op->flags & OP_RING) != 0;
+		if (kind == OP_FLUSH || !flushes)
+			conn->ring.flushed = conn->ring.acked;
 		if (!conf->no_verify)
 			result_verify(host, conn, op, len);
 		walk_next(&conn->ack, &conf->mix, conf->n_sizes);

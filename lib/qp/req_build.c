@@ -12,9 +12,7 @@
 #include "qp/multipath.h"
 #include "qp/req.h"
 
-/* Opcodes of newer libibverbs headers, with the values defined there. */
-#define WR_OPCODE_FLUSH 14
-#define WC_OPCODE_FLUSH 8
+#define WC_OPCODE_FLUSH 8 /* IBV_WC_FLUSH of newer headers */
 
 #define ACK_EVERY (QP_MAX_UNACKED / 4) /* packets between AckReqs inside long messages */
 

@@ -32,6 +32,8 @@ enum post_form {
 	POST_BIND,
 };
 
+#define WR_OPCODE_FLUSH 14 /* IBV_WR_FLUSH of newer headers */
+
 #define SEND_FLAGS                                                                       \
 	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 #define READ_FLAGS (SEND_FLAGS & ~IBV_SEND_INLINE)

@@ -10,6 +10,7 @@
 #define ROCADE_VERBS_NEWER_H
 
 #include <assert.h>
+#include <stddef.h>
 
 #include <infiniband/verbs.h>
 
@@ -21,6 +22,20 @@ struct ibv_dmah;
 struct ibv_dmah_init_attr;
 struct ibv_mr_init_attr;
 struct ibv_qp_attach_comp_cntr_attr;
+
+/* FLUSH, of rdma-core 47. */
+typedef void wr_flush_fn(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr,
+	size_t len, uint8_t type, uint8_t level);
+/* struct ibv_qp_ex, to wr_flush. That of an earlier header ends in front of it. */
+struct newer_qp_ex {
+	uint8_t before[offsetof(struct ibv_qp_ex, wr_atomic_write) + sizeof(void *)];
+	wr_flush_fn *wr_flush;
+};
+#ifdef HAVE_WR_FLUSH
+static_assert(
+	offsetof(struct newer_qp_ex, wr_flush) == offsetof(struct ibv_qp_ex, wr_flush),
+	"the ABI of struct ibv_qp_ex");
+#endif
 
 /* Bits of the capabilities of on-demand paging. */
 #define ODP_SUPPORT_FLUSH (1u << 6)

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "verbs/context_file.h"
+#include "verbs/newer.h"
 #include "verbs/verbs_port.h"
 
 /* mlx5dv and efadv read private members behind an ibv_device before they know whose
@@ -181,6 +182,7 @@ struct verbs_qp {
 	union {
 		struct ibv_qp ibv;
 		struct ibv_qp_ex ex;
+		struct newer_qp_ex newer;
 	};
 	struct verbs_wr wr;
 };

@@ -2,6 +2,9 @@
 /* ibv_wr_post(3): each call builds a request in its slot. The SQ's lock is held from
  * ibv_wr_start() to ibv_wr_complete(). After the first error nothing of the batch is
  * published. */
+#include <rocade/flush.h>
+
+#include "verbs/forward.h"
 #include "verbs/refusal.h"
 #include "verbs/wqe.h"
 
@@ -205,12 +208,11 @@ wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 	wr_commit(ex_to_qp(ex));
 }
 
-#ifdef HAVE_WR_FLUSH
 static void
 wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t len,
 	uint8_t type, uint8_t level)
 {
-	struct send_wqe *wqe = wr_begin(ex, IBV_WR_FLUSH);
+	struct send_wqe *wqe = wr_begin(ex, (enum ibv_wr_opcode)WR_OPCODE_FLUSH);
 
 	if (unlikely(wqe == NULL))
 		return;
@@ -224,7 +226,21 @@ wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t len,
 	wqe->feth = htobe32((uint32_t)level << 4 | type);
 	wr_commit(ex_to_qp(ex));
 }
-#endif
+
+/* For programs whose <infiniband/verbs.h> has no ibv_wr_flush(). */
+EXPORT int
+rocade_wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t len,
+	uint8_t type, uint8_t level)
+{
+	if (arg_missing("qp", ex))
+		return EINVAL;
+	if (!context_is_ours(ex->qp_base.context))
+		return rocade_fail(EINVAL, "the QP is not of a Rocade device");
+	if (!ex_to_qp(ex)->extended)
+		return rocade_fail(EINVAL, "the QP was created without send_ops_flags");
+	wr_flush(ex, rkey, remote_addr, len, type, level);
+	return 0;
+}
 
 /* The 8 bytes are sent with the request. */
 static void
@@ -342,7 +358,5 @@ wr_builders_fill(struct ibv_qp_ex *ex)
 	ex->wr_complete = wr_complete;
 	ex->wr_abort = wr_abort;
 	ex->wr_atomic_write = wr_atomic_write;
-#ifdef HAVE_WR_FLUSH
-	ex->wr_flush = wr_flush;
-#endif
+	ex_to_qp(ex)->newer.wr_flush = wr_flush;
 }

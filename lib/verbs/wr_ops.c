@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The send_ops_flags of ibv_create_qp_ex(3). */
+#include <rocade/flush.h>
+
 #include "verbs/forward.h"
 #include "verbs/wqe.h"
 
@@ -18,9 +20,7 @@ static const struct wr_op {
 	{IBV_QP_EX_WITH_BIND_MW, IBV_WR_BIND_MW},
 	{IBV_QP_EX_WITH_SEND_WITH_INV, IBV_WR_SEND_WITH_INV},
 	{IBV_QP_EX_WITH_ATOMIC_WRITE, IBV_WR_ATOMIC_WRITE},
-#ifdef HAVE_WR_FLUSH
-	{IBV_QP_EX_WITH_FLUSH, IBV_WR_FLUSH},
-#endif
+	{ROCADE_QP_EX_WITH_FLUSH, WR_OPCODE_FLUSH},
 };
 
 /* Returns a bit for each IBV_WR_* of these flags that the type supports; *known: their

@@ -10,9 +10,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 from tap import case, run  # noqa: E402
 from testpmd import MemifWire, eal_cores, loop  # noqa: E402
 
-OPS = ("send-imm", "send-inv", "write", "write-imm", "read", "fadd", "cas", "atomic-write")
+OPS = ("send-imm", "send-inv", "write", "write-imm", "read", "fadd", "cas", "atomic-write", "flush")
 WORDS = ("fadd", "cas", "atomic-write")
-ALL = "send:3,send-imm:2,send-inv:2,write:5,write-imm:5,read:4,fadd:3,cas:3,atomic-write:2"
+ALL = "send:3,send-imm:2,send-inv:2,write:5,write-imm:5,read:4,fadd:3,cas:3,atomic-write:2,flush:2"
 XRC = "send:2,send-imm:1,write:3,write-imm:2,read:1,fadd:1,cas:1"
 LOSS = ["--impair", "loss=1%", "--timeout", "8"]
 TWO = ["--port", "0", "--addr", "192.0.2.1/24,198.51.100.1/24", "--peer", "192.0.2.2,198.51.100.2@1",

@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 from tap import case, run, skip  # noqa: E402
 from testpmd import MemifWire, eal_cores, loop  # noqa: E402
 
-ALL = "send:3,send-imm:2,send-inv:2,write:5,write-imm:5,read:4,fadd:3,cas:3,atomic-write:2"
+ALL = "send:3,send-imm:2,send-inv:2,write:5,write-imm:5,read:4,fadd:3,cas:3,atomic-write:2,flush:2"
 LOSS = ["--impair", "loss=1%", "--timeout", "8"]
 SUMS = ("messages", "bytes", "bytes_verified", "bad_bytes", "bad_messages", "cq_events", "qps",
         "limit_events", "lost_messages", "late_messages", "duplicate_messages")

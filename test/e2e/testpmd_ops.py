@@ -14,8 +14,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 from tap import case, run  # noqa: E402
 from testpmd import SCRATCH, MemifWire, loop  # noqa: E402
 
-OPS = ("send", "send-imm", "send-inv", "write", "write-imm", "read", "fadd", "cas", "atomic-write")
-ALL = "send:3,send-imm:2,send-inv:2,write:5,write-imm:5,read:4,fadd:3,cas:3,atomic-write:2"
+OPS = ("send", "send-imm", "send-inv", "write", "write-imm", "read", "fadd", "cas", "atomic-write", "flush")
+ALL = "send:3,send-imm:2,send-inv:2,write:5,write-imm:5,read:4,fadd:3,cas:3,atomic-write:2,flush:2"
 WORDS = ("fadd", "cas", "atomic-write")
 QUANTILES = ("min_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "p9999_ns", "max_ns")
 LOSS = ["--impair", "loss=1%", "--timeout", "8"]

@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 from tap import case, run, skip  # noqa: E402
 from testpmd import (SCRATCH, Testpmd, add_space, eal, eal_cores, ip, is_root, loop, verified)  # noqa: E402
 
-ALL = "send:3,send-imm:2,send-inv:2,write:5,write-imm:5,read:4,fadd:3,cas:3,atomic-write:2"
+ALL = "send:3,send-imm:2,send-inv:2,write:5,write-imm:5,read:4,fadd:3,cas:3,atomic-write:2,flush:2"
 TWO = ["--port", "0", "--addr", "192.0.2.1/24,198.51.100.1/24", "--peer", "192.0.2.2,198.51.100.2@1",
        "--port", "1", "--addr", "192.0.2.2/24,198.51.100.2/24", "--peer", "192.0.2.1", "--peer",
        "198.51.100.1@1"]

@@ -125,7 +125,7 @@ def paths(spaces):
     check_capture("paths", capture.path, 4000)
 
 
-MIX = "send:3,send-imm:2,write:5,write-imm:5,read:4,fadd:3,cas:3,atomic-write:2"
+MIX = "send:3,send-imm:2,write:5,write-imm:5,read:4,fadd:3,cas:3,atomic-write:2,flush:2"
 MOST = 60  # looks in a second: ten for the link, and some for packets of the kernel
 
 

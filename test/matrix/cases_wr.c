@@ -188,13 +188,110 @@ wr_case(struct matrix *t, const void *arg)
 	return t->active ? NULL : wr_passive(t, op);
 }
 
+/* FLUSH, with the values of rdma-core 47, which an earlier header lacks. */
+#define WITH_FLUSH (1u << 11)
+#define ACCESS_FLUSH_GLOBAL (1 << 8)
+#define WC_FLUSH 8
+#define FLUSH_GLOBAL 1
+#define FLUSH_RIGHTS                                                                     \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | ACCESS_FLUSH_GLOBAL)
+
+/* Of a range (level 0), or of the whole region (1). wr_flush is the member behind wr_atomic_write. */
+static void
+wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t far, uint8_t level)
+{
+	void (*flush)(struct ibv_qp_ex * qp, uint32_t key, uint64_t addr, size_t len,
+		uint8_t type, uint8_t of);
+
+	memcpy(&flush, (uint8_t *)&ex->wr_atomic_write + sizeof(flush), sizeof(flush));
+	flush(ex, rkey, far, level == 0 ? LEN : 0, FLUSH_GLOBAL, level);
+}
+
+static const char *
+need_flush(struct matrix *t, const void *arg)
+{
+	struct ibv_mr *mr;
+
+	(void)arg;
+	TRY(qp_can_create(t, IBV_QP_EX_WITH_RDMA_WRITE | WITH_FLUSH));
+	mr = link_mr(t, FLUSH_RIGHTS);
+	if (mr == NULL)
+		return "a region with the right for FLUSH cannot be registered";
+	ibv_dereg_mr(mr);
+	return NULL;
+}
+
+/* The data of the WRITE is there when the FLUSH behind it completes. */
+static const char *
+flush_active(struct matrix *t, uint32_t rkey, uint8_t level)
+{
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(t->qp);
+	struct ibv_wc wc;
+	int err;
+
+	NEED(t, ex != NULL);
+	ibv_wr_start(ex);
+	ex->wr_id = 2;
+	ex->wr_flags = 0;
+	ibv_wr_rdma_write(ex, rkey, link_remote(t, 0));
+	ibv_wr_set_sge(ex, t->mr->lkey, (uintptr_t)link_source(t, 0), LEN);
+	ex->wr_id = 3;
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	wr_flush(ex, rkey, link_remote(t, 0), level);
+	err = ibv_wr_complete(ex);
+	if (err != 0)
+		return case_fail(t, "ibv_wr_complete(): %s", strerror(err));
+	TRY(link_done(t, t->send_cq, 3, &wc));
+	NEED(t, (int)wc.opcode == WC_FLUSH);
+	return NULL;
+}
+
+static const char *
+flush_both(struct matrix *t, uint32_t own_rkey, uint8_t level)
+{
+	uint32_t rkey;
+
+	data_fill(t, link_source(t, 0), LEN, 0);
+	data_clear(link_target(t, 0), LEN);
+	TRY(oob_swap(t, &own_rkey, &rkey, sizeof(rkey)));
+	if (t->active)
+		TRY(flush_active(t, rkey, level));
+	TRY(oob_sync(t));
+	return t->active ? NULL : data_check(t, link_target(t, 0), LEN, 0);
+}
+
+static const char *
+flush_case(struct matrix *t, const void *arg)
+{
+	static const struct link_conf conf = {.type = IBV_QPT_RC,
+		.ops = IBV_QP_EX_WITH_RDMA_WRITE | WITH_FLUSH,
+		.access = ACCESS_FLUSH_GLOBAL};
+	struct ibv_mr *mr;
+	const char *why;
+
+	TRY(link_open(t, &conf));
+	mr = link_mr(t, FLUSH_RIGHTS);
+	NEED(t, mr != NULL);
+	why = flush_both(t, mr->rkey, *(const uint8_t *)arg);
+	link_close(t);
+	if (ibv_dereg_mr(mr) != 0 && why == NULL)
+		why = case_fail(t, "ibv_dereg_mr()");
+	return why;
+}
+
 void
 cases_wr(struct matrix *t)
 {
+	static const uint8_t levels[] = {0, 1};
+
 	for (unsigned i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
 		char name[64];
 
 		snprintf(name, sizeof(name), "RC %s by ibv_wr_post", list[i].name);
 		matrix_case(t, name, need_op, wr_case, &list[i]);
 	}
+	matrix_case(t, "RC WRITE and FLUSH of the range by ibv_wr_post", need_flush,
+		flush_case, &levels[0]);
+	matrix_case(t, "RC WRITE and FLUSH of the region by ibv_wr_post", need_flush,
+		flush_case, &levels[1]);
 }

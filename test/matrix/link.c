@@ -289,8 +289,10 @@ link_to_init(struct matrix *t, struct ibv_qp *qp)
 
 	if (reliable(qp))
 		attr.qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-	if (!t->active)
+	if (!t->active) {
+		attr.qp_access_flags |= (unsigned)t->conf.access;
 		attr.qp_access_flags &= (unsigned)~t->conf.denied_access;
+	}
 	return ibv_modify_qp(qp, &attr,
 		mask | (qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
 }

@@ -46,6 +46,7 @@ struct link_conf {
 	/* six retries, the most that every device counts (seven may mean infinite) */
 	bool finite_retries;
 	/* The passive end's: */
+	int access;        /* further access rights of its QP */
 	int denied_access; /* access rights that its QP lacks */
 	int rd_atomic;     /* concurrent READs and atomics; 0: four, -1: none */
 	bool half_mtu;     /* its path MTU is half of the active end's */

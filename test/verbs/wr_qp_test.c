@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdint.h>
 
+#include <rocade/flush.h>
+
 #include "case.h"
 #include "wr_fixture.h"
 
@@ -129,6 +131,7 @@ TEST(create_checks_operations)
 	expect_absent(IBV_QPT_RC, IBV_QP_EX_WITH_TSO);
 	expect_absent(IBV_QPT_RC, UINT64_C(1) << 40);
 	expect_absent(IBV_QPT_UC, IBV_QP_EX_WITH_RDMA_READ);
+	expect_absent(IBV_QPT_UC, ROCADE_QP_EX_WITH_FLUSH);
 	expect_absent(IBV_QPT_UC, IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP);
 	expect_absent(IBV_QPT_UD, IBV_QP_EX_WITH_RDMA_WRITE);
 	expect_absent(IBV_QPT_UD, IBV_QP_EX_WITH_RDMA_READ);

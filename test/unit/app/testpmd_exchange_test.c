@@ -298,6 +298,27 @@ TEST(a_peer_that_was_restarted_fails_the_run)
 	assert_int_equal(host.state, HOST_FAILED);
 }
 
+/* With --op flush the receiver checks what a complete FLUSH covers, and the rest when the ring is full. */
+TEST(writes_in_front_of_a_flush_are_checked)
+{
+	both_begin(false);
+	host.exchange.peer.slots = 8;
+	conn.ring.acked = 6;
+	conn.ring.flushed = 3;
+	exchange_check(&host, &conn);
+	assert_int_equal(posts, 0); /* less than half a ring */
+	conn.ring.flushed = 4;
+	exchange_check(&host, &conn);
+	assert_int_equal(posts, 1);
+	assert_int_equal(le64toh(last.u.check.writes), 4);
+	conn.ring.asked_ns = 0;
+	conn.ring.acked = 8;
+	conn.ring.flushed = 0;
+	exchange_check(&host, &conn);
+	assert_int_equal(posts, 2);
+	assert_int_equal(le64toh(last.u.check.writes), 8);
+}
+
 /* Several runs over the same connection. */
 TEST(a_session_that_is_known_is_not_connected_again)
 {

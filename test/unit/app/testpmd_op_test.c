@@ -49,24 +49,6 @@ TEST(wrong_mixes_are_refused)
 	}
 }
 
-/* Debian 12's header lacks FLUSH, and with a later one this program does not send it, either. */
-TEST(flush_is_refused_with_the_reason)
-{
-	static const char *const texts[] = {"flush", "send:1,flush:2"};
-
-	assert_true(parse_mix("cas", &mix));
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		list_why_clear();
-		assert_false(parse_mix(texts[i], &mix));
-		assert_true(mix_has(&mix, OP_CAS));
-#ifdef HAVE_WR_FLUSH
-		assert_non_null(strstr(list_why(), "is not sent by this program"));
-#else
-		assert_non_null(strstr(list_why(), "is not in the <infiniband/verbs.h>"));
-#endif
-	}
-}
-
 /* Each operation has its weight in a period, and is never more than one message behind its share. */
 TEST(operations_are_spread)
 {
@@ -125,6 +107,10 @@ TEST(types_have_operations)
 	assert_ptr_equal(mix_lacks(&mix, TYPE_UD), &op_rows[OP_READ]);
 	assert_true(parse_mix("atomic-write", &mix));
 	assert_non_null(mix_lacks(&mix, TYPE_XRC));
+	assert_true(parse_mix("write:3,flush:1", &mix));
+	assert_null(mix_lacks(&mix, TYPE_RC));
+	assert_ptr_equal(mix_lacks(&mix, TYPE_UC), &op_rows[OP_FLUSH]);
+	assert_ptr_equal(mix_lacks(&mix, TYPE_XRC), &op_rows[OP_FLUSH]);
 	type_ops_print(TYPE_RC, text, sizeof(text));
 	for (unsigned i = 0; i < OP_KINDS; i++)
 		assert_non_null(strstr(text, op_rows[i].name));

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rocade/flush.h>
+
 #include "case.h"
 #include "testpmd_rx.h"
 #include "tx_op.h"
@@ -128,6 +130,8 @@ binds_run(void)
 	}
 }
 
+static unsigned flushes[2]; /* by level */
+
 static void
 atomic_run(const struct ibv_send_wr *wr, uint64_t *result)
 {
@@ -145,6 +149,12 @@ request_run(const struct ibv_send_wr *wr, uint8_t *buf, uint32_t len)
 {
 	void *remote = (void *)(uintptr_t)wr->wr.rdma.remote_addr;
 
+	if (wr->opcode == (enum ibv_wr_opcode)WR_FLUSH) {
+		flushes[wr->wr.atomic.swap]++;
+		assert_int_equal(wr->wr.atomic.rkey, rx.target.map.rkey);
+		assert_int_equal(len, 0);
+		return;
+	}
 	switch (wr->opcode) {
 	case IBV_WR_SEND:
 		memcpy(received, buf, len);

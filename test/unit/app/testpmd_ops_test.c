@@ -3,7 +3,7 @@
 #include "testpmd_ops_fixture.h"
 
 #define ALL                                                                              \
-	"send:3,send-imm:2,send-inv:2,write:5,write-imm:5,read:4,fadd:3,cas:3,atomic-write:2"
+	"send:3,send-imm:2,send-inv:2,write:5,write-imm:5,read:4,fadd:3,cas:3,atomic-write:2,flush:2"
 
 TEST_WITH(every_operation_is_verified, NULL, teardown)
 {
@@ -24,6 +24,7 @@ TEST_WITH(every_operation_is_verified, NULL, teardown)
 		rx_conn.checked.writes, mix_count(&conf.mix, tx_conn.posted, OP_RING));
 	for (unsigned i = 0; i < OP_KINDS; i++)
 		assert_true(tx.tally.of_op[i] > 100);
+	assert_true(flushes[ROCADE_FLUSH_RANGE] > 50 && flushes[ROCADE_FLUSH_MR] > 50);
 	assert_true(tx.tally.verified_bytes > 1000 && rx.tally.verified_bytes > 1000);
 }
 
@@ -217,6 +218,38 @@ TEST_WITH(latency_counts_from_the_time_due, NULL, teardown)
 	rate_stop(&tx);
 	assert_int_equal(tx.rate.behind, 6);
 	rate_close(&tx.rate);
+}
+
+/* A FLUSH covers the WRITEs in front of it, when it is complete. */
+TEST_WITH(flushes_cover_earlier_writes, NULL, teardown)
+{
+	struct ibv_send_wr wr = {0};
+	uint64_t ring, covered = 0;
+	unsigned flags;
+	uint32_t len;
+
+	run_begin("write:2,flush:1");
+	for (unsigned i = 0; i < 30; i++) {
+		message();
+		messages_acknowledged();
+		if (conf.mix.order[i % conf.mix.period] == OP_FLUSH)
+			covered = mix_count(&conf.mix, i, OP_RING);
+		assert_int_equal(tx_conn.ring.flushed, covered);
+	}
+	assert_int_equal(covered, 20);
+	run_begin("write");
+	message();
+	messages_acknowledged();
+	assert_int_equal(tx_conn.ring.flushed, 1);
+	run_begin("flush");
+	ring = rx.target.map.slots * rx.target.map.stride;
+	for (unsigned i = 0; i < 20; i++) {
+		(void)tx_op_build(&tx, &tx_conn, &wr, buffers, i, &len, &flags);
+		assert_int_equal(wr.wr.atomic.remote_addr,
+			rx.target.map.addr + target_slot(&rx.target.map, 1, 0, 0));
+		assert_int_equal(wr.wr.atomic.compare_add,
+			wr.wr.atomic.swap == ROCADE_FLUSH_MR ? 0 : ring);
+	}
 }
 
 /* The message that fills the ring is signaled, and a check is asked for when it is acknowledged. */

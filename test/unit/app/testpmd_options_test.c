@@ -83,12 +83,9 @@ TEST(wrong_values_are_named)
 			{"--size", "64,,65", "entry 2, '', is empty; expected bytes"}},
 		{"--op send:1,sent:1",
 			{"--op", "entry 2, 'sent:1', is no operation", "send-imm"}},
-#ifndef HAVE_WR_FLUSH
-		{"--op flush", {"invalid value 'flush' for --op: it is not in the",
-				       "verbs.h", "; expected send"}},
-		{"--op send:1,flush:1", {"entry 2, 'flush:1', is not in the", "verbs.h",
-						"; expected send"}},
-#endif
+		{"--op flush:0,send:1", {"--op", "entry 1, 'flush:0',", "no weight"}},
+		{"--op flush --rate 1gbps",
+			{"--rate", "messages a second with --op flush", "no payload"}},
 		{"--op send:1,read", {"--op", "entry 2, 'read',", "no weight"}},
 		{"--peer 10.0.0.2 --peer 10.0.0.2", {"--peer", "entry 2", "twice"}},
 		{"--size 3g", {"--size", "3g", "2g"}},
