@@ -30,6 +30,7 @@ WORD(word_how, c, "stats#info#all");
 WORD(word_all, d, "all");
 WORD(word_port, b, "port");
 WORD(word_stats, c, "stats");
+WORD(word_stats_info, c, "stats#info");
 WORD(word_qp, b, "qp");
 WORD(word_events, c, "events");
 static cmdline_parse_token_num_t word_number =
@@ -127,16 +128,46 @@ cmdline_parse_inst_t cmd_wait_s = {.f = do_wait_s,
 	.help_str = "wait S: wait S seconds",
 	.tokens = {(void *)&word_wait, (void *)&word_number, NULL}};
 
+/* Returns the host of the port with this id, or NULL after printing an error. */
+static struct host *
+port_host(const struct words *words)
+{
+	for (unsigned i = 0; i < the_run->n_hosts; i++) {
+		if (the_run->hosts[i].pc->port == words->number)
+			return &the_run->hosts[i];
+	}
+	command_failed("%s port %s %" PRIu32
+		       ": port not open (`show port` lists the ports)",
+		words->a, words->c, words->number);
+	return NULL;
+}
+
+static void
+clear_one(struct host *host)
+{
+	if (host_clear(host) != 0)
+		command_failed("clear: no memory for the counters of the QPs");
+}
+
 static void
 do_clear(void *parsed, struct cmdline *cl, void *data)
 {
 	(void)parsed;
 	(void)cl;
 	(void)data;
-	for (unsigned i = 0; i < the_run->n_hosts; i++) {
-		if (host_clear(&the_run->hosts[i]) != 0)
-			command_failed("clear: no memory for the counters of the QPs");
-	}
+	for (unsigned i = 0; i < the_run->n_hosts; i++)
+		clear_one(&the_run->hosts[i]);
+}
+
+static void
+do_clear_port(void *parsed, struct cmdline *cl, void *data)
+{
+	struct host *host = port_host(parsed);
+
+	(void)cl;
+	(void)data;
+	if (host != NULL)
+		clear_one(host);
 }
 
 cmdline_parse_inst_t cmd_clear = {.f = do_clear,
@@ -147,6 +178,11 @@ cmdline_parse_inst_t cmd_clear_all = {.f = do_clear,
 	.help_str = "clear port stats all: the same",
 	.tokens = {(void *)&word_clear, (void *)&word_port, (void *)&word_stats,
 		(void *)&word_all, NULL}};
+
+cmdline_parse_inst_t cmd_clear_port = {.f = do_clear_port,
+	.help_str = "clear port stats N: reset those of port N",
+	.tokens = {(void *)&word_clear, (void *)&word_port, (void *)&word_stats,
+		(void *)&word_number, NULL}};
 
 static void
 do_show(void *parsed, struct cmdline *cl, void *data)
@@ -180,6 +216,22 @@ cmdline_parse_inst_t cmd_show_all = {.f = do_show,
 	.help_str = "show WHAT stats|info all: state and counters that are not 0",
 	.tokens = {(void *)&word_show, (void *)&word_what, (void *)&word_how,
 		(void *)&word_all, NULL}};
+
+static void
+do_show_port(void *parsed, struct cmdline *cl, void *data)
+{
+	struct host *host = port_host(parsed);
+
+	(void)cl;
+	(void)data;
+	if (host != NULL)
+		show_host(host, SHOW_PORT, false);
+}
+
+cmdline_parse_inst_t cmd_show_port = {.f = do_show_port,
+	.help_str = "show port stats|info N: state and counters of port N",
+	.tokens = {(void *)&word_show, (void *)&word_port, (void *)&word_stats_info,
+		(void *)&word_number, NULL}};
 
 static void
 do_show_events(void *parsed, struct cmdline *cl, void *data)

@@ -17,10 +17,10 @@
 struct run *the_run;
 
 static cmdline_parse_ctx_t commands[] = {&cmd_help, &cmd_help_topic, &cmd_clear_all,
-	&cmd_show_all, &cmd_start, &cmd_stop, &cmd_quit, &cmd_wait, &cmd_wait_s,
-	&cmd_clear, &cmd_show, &cmd_show_how, &cmd_show_events, &cmd_set_srq,
-	&cmd_set_impair, &cmd_set_dump, &cmd_set_port, &cmd_set, &cmd_listen,
-	&cmd_connect, NULL};
+	&cmd_show_all, &cmd_clear_port, &cmd_show_port, &cmd_start, &cmd_stop, &cmd_quit,
+	&cmd_wait, &cmd_wait_s, &cmd_clear, &cmd_show, &cmd_show_how, &cmd_show_events,
+	&cmd_set_srq, &cmd_set_impair, &cmd_set_dump, &cmd_set_port, &cmd_set,
+	&cmd_listen, &cmd_connect, NULL};
 
 /* On a terminal cl reads the input, with completion and history. Otherwise this file
  * reads the lines, and cl only parses them. */

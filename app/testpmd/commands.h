@@ -34,9 +34,9 @@ bool command_explain(const char *line);
 
 /* cmd_*.c */
 extern cmdline_parse_inst_t cmd_help, cmd_help_topic, cmd_clear_all, cmd_show_all,
-	cmd_start, cmd_stop, cmd_quit, cmd_wait, cmd_wait_s, cmd_clear, cmd_show,
-	cmd_show_how, cmd_show_events, cmd_set, cmd_set_port, cmd_set_srq, cmd_set_impair,
-	cmd_set_dump, cmd_listen, cmd_connect;
+	cmd_clear_port, cmd_show_port, cmd_start, cmd_stop, cmd_quit, cmd_wait,
+	cmd_wait_s, cmd_clear, cmd_show, cmd_show_how, cmd_show_events, cmd_set,
+	cmd_set_port, cmd_set_srq, cmd_set_impair, cmd_set_dump, cmd_listen, cmd_connect;
 
 /* show.c */
 enum show_what {

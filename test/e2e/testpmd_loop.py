@@ -214,6 +214,19 @@ def helps():
          done.stdout + done.stderr)
 
 
+def one_port():
+    """The id of a port in place of `all`, as in dpdk-testpmd."""
+    done, _ = loop("-i", "-c", "1000", text="start\nwait\nclear port stats 1\nshow port stats 0\nshow port info 1\n"
+                   "quit\n")
+    shown = done.stdout[done.stdout.index("PASS"):]
+    case("`clear port stats 1`, `show port stats 0`, `show port info 1`", done.returncode == 0 and not done.stderr and
+         shown.count("port 0: send, done") == shown.count("port 1: sink, done") == 1 and
+         shown.count("rx_roce ") == 1, done.stdout + done.stderr)
+    done, _ = loop("-i", text="show port stats 2\nclear port stats 7\nquit\n")
+    case("a port that is not open", all("%s: port not open (`show port` lists the ports)" % words in done.stderr
+         for words in ("show port stats 2", "clear port stats 7")) and done.stderr.count("\n") == 2, done.stderr)
+
+
 def recorder():
     fails = ["-i", "--retry-cnt", "1", "--timeout", "8"]
     text = "start\nwait 1\nset impair rx loss 100%\nwait\nshow qp 0 events\nquit\n"
@@ -324,4 +337,4 @@ def ordinary_user():
 
 if __name__ == "__main__":
     sys.exit(run(sends, lcores, limit, pingpong, both, impairment, unsignaled, size_changes, commands,
-                 helps, recorder, stop_and_start, terminal, table_of_wrong_options, ordinary_user))
+                 helps, one_port, recorder, stop_and_start, terminal, table_of_wrong_options, ordinary_user))
