@@ -66,7 +66,7 @@ sweep_json_write(
 static void
 files_write(struct run *run, const struct sweep_row *rows, unsigned n)
 {
-	static const char *const kinds[] = {"csv", "json", "svg"};
+	static const char *const kinds[] = SWEEP_KINDS;
 	char title[OPTIONS_TEXT];
 
 	(void)exchange_options(&run->hosts[0], title);

@@ -55,6 +55,10 @@ struct port_conf {
 #define DUMP_PATH_MAX 400
 
 #define SWEEP_MAX 32
+#define SWEEP_KINDS                                                                      \
+	{                                                                                \
+		"csv", "json", "svg"                                                     \
+	}
 
 /* Of --rate; per_s is 0 without it. */
 struct rate_conf {
@@ -105,8 +109,8 @@ struct conf {
 	bool events;
 	uint64_t depth, srq_limit;
 	struct rate_conf rate, sweep[SWEEP_MAX];
-	unsigned n_sweep; /* 0: no --rate-sweep */
-	const char *sweep_file;
+	unsigned n_sweep;       /* 0: no --rate-sweep */
+	const char *sweep_file; /* the names of its files end in one of SWEEP_KINDS */
 	uint64_t duration_s, count, wait_s;
 	bool wait_given;
 	bool no_verify;

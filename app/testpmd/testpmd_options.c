@@ -245,19 +245,22 @@ set_cmdline_file(struct conf *conf, const char *value)
 	return access(value, R_OK) == 0;
 }
 
+bool
+file_is_writable(const char *path)
+{
+	bool there = access(path, F_OK) == 0;
+	FILE *file = fopen(path, "a");
+
+	if (file == NULL || fclose(file) != 0)
+		return false;
+	return there || unlink(path) == 0;
+}
+
 static bool
 set_json_file(struct conf *conf, const char *value)
 {
 	conf->json_file = value;
-	if (strcmp(value, "-") == 0)
-		return true;
-	/* A run that does not start leaves no empty file. */
-	bool there = access(value, F_OK) == 0;
-	FILE *file = fopen(value, "a");
-
-	if (file == NULL || fclose(file) != 0)
-		return false;
-	return there || unlink(value) == 0;
+	return strcmp(value, "-") == 0 || file_is_writable(value);
 }
 
 #define MEMBER(field) OPTION_MEMBER(struct conf, field)

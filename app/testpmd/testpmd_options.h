@@ -24,6 +24,10 @@ void options_defaults(struct conf *conf);
 int option_set(struct conf *conf, const char *name, const char *value, unsigned *use,
 	char err[ERR_MAX]);
 
+/* Whether a result can be written to the file at the end of a run. A run that does not start leaves no empty
+ * file. Otherwise errno is set. */
+bool file_is_writable(const char *path);
+
 /* Checks combinations of options. Returns 0, or -1 with a message in err. */
 int options_check(const struct conf *conf, char err[ERR_MAX]);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checks that concern several options. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -372,6 +373,26 @@ check_rate(const struct conf *conf, char err[ERR_MAX])
 	return 0;
 }
 
+/* The files are written when all runs are over. */
+static int
+check_sweep_files(const struct conf *conf, char err[ERR_MAX])
+{
+	static const char *const kinds[] = SWEEP_KINDS;
+
+	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && conf->n_sweep != 0;
+		i++) {
+		char path[DUMP_PATH_MAX + 8];
+
+		snprintf(path, sizeof(path), "%s.%s", conf->sweep_file, kinds[i]);
+		if (!file_is_writable(path))
+			return error_set(err,
+				"invalid value '%s' for --sweep-file: cannot write '%s': %s; "
+				"expected a name in a folder for files of this user",
+				conf->sweep_file, path, strerror(errno));
+	}
+	return 0;
+}
+
 int
 options_check(const struct conf *conf, char err[ERR_MAX])
 {
@@ -391,5 +412,7 @@ options_check(const struct conf *conf, char err[ERR_MAX])
 	if (check_op(conf, err) != 0 || check_rate(conf, err) != 0 ||
 		check_cores(conf, err) != 0 || check_engine_lcores(conf, err) != 0)
 		return -1;
-	return check_queues(conf, err);
+	if (check_queues(conf, err) != 0)
+		return -1;
+	return check_sweep_files(conf, err);
 }
