@@ -4,6 +4,7 @@
 #include <rte_cycles.h>
 #include <rte_pause.h>
 
+#include "control_turns.h"
 #include "pairs_control.h"
 
 #define REGION_BYTES 4096
@@ -111,7 +112,12 @@ pairs_control_run(void *arg)
 	else if (run->what == CONTROL_CONNECT)
 		run->failed = connected_open(run->pairs, &connected);
 	while (run->failed == NULL && !__atomic_load_n(run->stop, __ATOMIC_RELAXED)) {
-		if (rte_rdtsc() < next) {
+		uint64_t now = rte_rdtsc();
+
+		if (run->turn_tsc != 0 &&
+			!control_turns_on(run->begin_tsc, run->turn_tsc, now))
+			next = now + step;
+		if (now < next) {
 			rte_pause();
 			continue;
 		}

@@ -12,7 +12,9 @@ enum pairs_control { CONTROL_NONE, CONTROL_DEREGISTER, CONTROL_CONNECT };
 struct pairs_control_run {
 	struct pairs *pairs;
 	enum pairs_control what;
-	uint64_t rate;      /* rounds a second; 0: as many as possible */
+	uint64_t rate; /* rounds a second; 0: as many as possible */
+	uint64_t begin_tsc,
+		turn_tsc;   /* control_turns.h; turn_tsc 0: rounds all the time */
 	const bool *stop;   /* ends the run */
 	uint64_t rounds;    /* so far */
 	const char *failed; /* which call; NULL: none */

@@ -17,8 +17,7 @@
 #include <common/eal_end.h>
 #include <common/options.h>
 
-#include "pairs_control.h"
-#include "pass_spans.h"
+#include "pairs_json.h"
 
 #define PROGRAM "rocade-pairs"
 #define RESOLVE_S 10
@@ -27,7 +26,7 @@
 
 struct conf {
 	uint64_t pairs, posters, share, crossed, loop, seconds, warmup_ms, control,
-		control_rate, passes;
+		control_rate, control_ms, passes;
 	const char *json;
 };
 
@@ -51,8 +50,9 @@ static struct conf conf = {.pairs = 1, .seconds = 2, .warmup_ms = 500};
 static struct pairs pairs;
 static struct lane lanes[PAIRS_MAX];
 static struct pairs_control_run control;
-static unsigned ended; /* lanes whose window has ended */
-static bool failed;    /* a lane has */
+static struct control_turns turns; /* of the first lane */
+static unsigned ended;             /* lanes whose window has ended */
+static bool failed;                /* a lane has */
 
 static const struct option_row option_rows[] = {
 	{.kind = OPTION_NUM,
@@ -98,6 +98,14 @@ static const struct option_row option_rows[] = {
 		.min = 0,
 		.max = 10000000,
 		.text = "how many times a second; 0: as many as possible (0)"},
+	{.kind = OPTION_NUM,
+		.name = "control-ms",
+		.arg = "MS",
+		OPTION_MEMBER(struct conf, control_ms),
+		.min = 0,
+		.max = 60000,
+		.text = "control calls in every second turn of MS milliseconds only, compared "
+			"with the turns around it; 0: always (0)"},
 	{.kind = OPTION_FLAG,
 		.name = "passes",
 		OPTION_MEMBER(struct conf, passes),
@@ -257,6 +265,8 @@ lane_run(void *arg)
 		if (conf.passes != 0 && from_tsc != 0 && lane->seconds == 0)
 			pass_spans_add(&lane->spans, now - lane->last_tsc);
 		lane->last_tsc = now;
+		if (lane == &lanes[0] && lane->seconds == 0)
+			control_turns_add(&turns, now, pair->received);
 		if (from_tsc == 0 && now >= lane->begin_tsc) {
 			from_tsc = now;
 			lane->from = pair->received;
@@ -307,7 +317,10 @@ lanes_run(void)
 	control = (struct pairs_control_run){.pairs = &pairs,
 		.what = (enum pairs_control)conf.control,
 		.rate = conf.control_rate,
+		.begin_tsc = begin,
+		.turn_tsc = conf.control_ms * hz / 1000,
 		.stop = &stop};
+	turns = (struct control_turns){.begin_tsc = begin, .turn_tsc = control.turn_tsc};
 	RTE_LCORE_FOREACH_WORKER(lcore)
 	{
 		worker_launch(n++, lcore);
@@ -337,32 +350,6 @@ pairs_counter(const char *name)
 }
 
 static json_t *
-pass_us_json(const struct pass_spans *all, unsigned of_100000)
-{
-	double us;
-
-	if (pass_spans_quantile(all, of_100000, rte_get_tsc_hz(), &us))
-		return json_real(us);
-	return json_sprintf("more than %d", PASS_SPANS_US);
-}
-
-static void
-passes_json(json_t *object)
-{
-	struct pass_spans all;
-
-	pass_spans_init(&all, rte_get_tsc_hz());
-	for (unsigned i = 0; i < lanes_count(); i++)
-		pass_spans_merge(&all, &lanes[i].spans);
-	json_object_set_new(
-		object, "passes", json_integer((json_int_t)pass_spans_count(&all)));
-	json_object_set_new(object, "longest_pass_us",
-		json_real((double)all.longest * 1e6 / (double)rte_get_tsc_hz()));
-	json_object_set_new(object, "pass_us_p999", pass_us_json(&all, 99900));
-	json_object_set_new(object, "pass_us_p9999", pass_us_json(&all, 99990));
-}
-
-static json_t *
 pairs_json(double rate)
 {
 	json_t *object = json_object(), *each = json_array();
@@ -377,8 +364,11 @@ pairs_json(double rate)
 	json_object_set_new(object, "control", json_string(control_names[conf.control]));
 	json_object_set_new(
 		object, "control_rounds", json_integer((json_int_t)control.rounds));
+	turns_json(object, &turns);
+	for (unsigned i = 1; i < lanes_count(); i++)
+		pass_spans_merge(&lanes[0].spans, &lanes[i].spans);
 	if (conf.passes != 0)
-		passes_json(object);
+		passes_json(object, &lanes[0].spans);
 	json_object_set_new(object, "size", json_integer(64));
 	json_object_set_new(object, "messages_per_s", json_real(rate));
 	json_object_set_new(object, "messages_per_s_of_pair", each);
