@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lists of requests in which FLUSHes are. struct ibv_send_wr has no members for one: wr.atomic has where it is, its length
- * as compare_add, and its level as swap. */
+/* Lists of requests in which FLUSHes are. struct ibv_send_wr has no members for one: wr.atomic has where it
+ * is, its length as compare_add, and its level as swap. */
 #ifndef TESTPMD_TX_FLUSH_H
 #define TESTPMD_TX_FLUSH_H
 

@@ -63,7 +63,8 @@ def connects(spaces, version):
 
 def mix(spaces):
     """Two runs of a mix of operations over the same connections, and one after new ones."""
-    options = ["-q", "4", "-c", "4000", "--op", "send:1,send-inv:1,write-imm:1,write:2,read:1,cas:1,flush:1", "-s", "64,2000"]
+    options = ["-q", "4", "-c", "4000", "--op", "send:1,send-inv:1,write-imm:1,write:2,read:1,cas:1,flush:1",
+               "-s", "64,2000"]
     sink = end(spaces, 1, "--mode", "sink", *options)
     sink.say("listen 7471")
     sink.say("start")
