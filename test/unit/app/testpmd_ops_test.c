@@ -236,7 +236,7 @@ TEST_WITH(flushes_cover_earlier_writes, NULL, teardown)
 			covered = mix_count(&conf.mix, i, OP_RING);
 		assert_int_equal(tx_conn.ring.flushed, covered);
 	}
-	assert_int_equal(covered, 20);
+	assert_int_equal(covered, 19); /* one of 20 is behind the last FLUSH */
 	run_begin("write");
 	message();
 	messages_acknowledged();
