@@ -15,7 +15,7 @@ control_turns_add(struct control_turns *turns, uint64_t now, uint64_t messages)
 		return;
 	/* Of a turn in which the thread was not there at all the rate is not known. */
 	if (turns->from_tsc != 0 && number == turns->number + 1 &&
-		turns->number < CONTROL_TURNS_MAX) {
+		turns->number < CONTROL_TURNS_ROOM) {
 		turns->rate[turns->number] = (double)(messages - turns->from) /
 					     (double)(now - turns->from_tsc);
 		turns->count = (unsigned)turns->number + 1;
@@ -36,7 +36,7 @@ ratio_compare(const void *a, const void *b)
 unsigned
 control_turns_ratio(const struct control_turns *turns, double quartiles[3])
 {
-	static double ratios[CONTROL_TURNS_MAX / 2];
+	static double ratios[CONTROL_TURNS_ROOM / 2];
 	unsigned n = 0;
 
 	for (unsigned i = 1; i + 1 < turns->count; i += 2) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What control calls beside the traffic cost, on a machine whose rate changes from second to second: turns without and
- * with such calls alternate, the first one without. Each turn with them is compared with the two around it.
+ * The cost of control calls beside the traffic, on a machine whose rate changes from second to second: turns
+ * without and with such calls alternate, the first one without. Each turn with them is compared with the two
+ * around it.
  */
 #ifndef PERF_CONTROL_TURNS_H
 #define PERF_CONTROL_TURNS_H
@@ -9,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CONTROL_TURNS_MAX 8192
+#define CONTROL_TURNS_ROOM 8192
 
 struct control_turns {
 	uint64_t begin_tsc,
@@ -19,7 +20,7 @@ struct control_turns {
 	uint64_t from_tsc,
 		from; /* when it began, and the messages until then; 0: none has begun */
 	double rate
-		[CONTROL_TURNS_MAX]; /* of each, in messages per cycle of the TSC; 0: it was not measured */
+		[CONTROL_TURNS_ROOM]; /* of each, in messages per cycle of the TSC; 0: it was not measured */
 };
 
 /* Whether there are control calls in this turn. */

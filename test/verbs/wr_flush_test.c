@@ -53,7 +53,7 @@ done(enum ibv_wc_status status)
 	return wc;
 }
 
-/* Begins a section with an unsignaled WRITE. What follows is signaled. */
+/* Begins a section with an unsignaled WRITE. Later requests of it are signaled. */
 static void
 write_begin(uint8_t byte)
 {
@@ -134,7 +134,7 @@ TEST_WITH(flush_without_the_right_is_refused, setup, teardown)
 	}
 }
 
-/* What no FLUSH can be fails the section, and nothing of it is sent. */
+/* A section with an invalid FLUSH fails, and nothing of it is sent. */
 TEST_WITH(invalid_flush_fails_section, setup, teardown)
 {
 	memset(pair.b.mem + FAR, 0, LEN);

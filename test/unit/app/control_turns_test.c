@@ -79,10 +79,10 @@ TEST(more_turns_than_there_is_room_for)
 	double quartiles[3];
 
 	turns_begin();
-	for (unsigned i = 0; i < CONTROL_TURNS_MAX + 10; i++)
+	for (unsigned i = 0; i < CONTROL_TURNS_ROOM + 10; i++)
 		turn_pass(i, 3);
-	assert_int_equal(turns.count, CONTROL_TURNS_MAX);
+	assert_int_equal(turns.count, CONTROL_TURNS_ROOM);
 	assert_int_equal(
-		control_turns_ratio(&turns, quartiles), CONTROL_TURNS_MAX / 2 - 1);
+		control_turns_ratio(&turns, quartiles), CONTROL_TURNS_ROOM / 2 - 1);
 	assert_float_equal(quartiles[1], 1, 1e-9);
 }
