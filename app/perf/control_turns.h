@@ -30,7 +30,7 @@ control_turns_on(uint64_t begin_tsc, uint64_t turn_tsc, uint64_t now)
 	return now >= begin_tsc && (now - begin_tsc) / turn_tsc % 2 != 0;
 }
 
-/* To be called again and again: so many messages had been received by now. */
+/* To be called again and again, with the number of messages that had been received by now. */
 void control_turns_add(struct control_turns *turns, uint64_t now, uint64_t messages);
 /* The rate of turns with control calls over the mean of the turns around them: the median, and the first and the third
  * quartile. Returns the number of turns with control calls; with 0 nothing is set. */

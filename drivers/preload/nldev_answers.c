@@ -62,7 +62,7 @@ info_put(struct nldev_query *q, const struct device_facts *facts)
 
 	handle_put(q, facts);
 	nl_put_u32(out, RDMA_NLDEV_ATTR_PORT_INDEX, NLDEV_PORT); /* the last one */
-	nl_put_u64(out, RDMA_NLDEV_ATTR_CAP_FLAGS, DEVICE_CAPS);
+	nl_put_u64(out, RDMA_NLDEV_ATTR_CAP_FLAGS, DEVICE_CAPS_EX);
 	nl_put_text(out, RDMA_NLDEV_ATTR_FW_VERSION, file_text(facts, "fw_ver", text));
 	nl_put_u64(out, RDMA_NLDEV_ATTR_NODE_GUID, file_guid(facts, "node_guid"));
 	nl_put_u64(

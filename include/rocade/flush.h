@@ -5,9 +5,9 @@
  * so a program that is built with a later header uses IBV_QP_EX_WITH_FLUSH and ibv_wr_flush(), which do
  * the same.
  *
- * The QP is RC, of ibv_create_qp_ex(3) with ROCADE_QP_EX_WITH_FLUSH in send_ops_flags. At the peer the QP
- * and the memory region have ROCADE_ACCESS_FLUSH_GLOBAL. A FLUSH completes when the QP's earlier WRITEs can
- * be seen at the peer.
+ * Each device of Rocade advertises ROCADE_DEVICE_FLUSH_GLOBAL. The QP is RC, of ibv_create_qp_ex(3) with
+ * ROCADE_QP_EX_WITH_FLUSH in send_ops_flags. At the peer the QP and the memory region have
+ * ROCADE_ACCESS_FLUSH_GLOBAL. A FLUSH completes when the QP's earlier WRITEs can be seen at the peer.
  */
 #ifndef ROCADE_FLUSH_H
 #define ROCADE_FLUSH_H
@@ -18,6 +18,8 @@
 extern "C" {
 #endif
 
+/* IB_UVERBS_DEVICE_FLUSH_GLOBAL, in device_cap_flags_ex of ibv_query_device_ex(3) */
+#define ROCADE_DEVICE_FLUSH_GLOBAL (UINT64_C(1) << 38)
 #define ROCADE_QP_EX_WITH_FLUSH (1u << 11)   /* IBV_QP_EX_WITH_FLUSH */
 #define ROCADE_ACCESS_FLUSH_GLOBAL (1u << 8) /* IBV_ACCESS_FLUSH_GLOBAL */
 #define ROCADE_WC_FLUSH 8      /* IBV_WC_FLUSH, an opcode of struct ibv_wc */

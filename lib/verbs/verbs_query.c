@@ -120,7 +120,7 @@ verbs_query_device_ex(struct ibv_context *context,
 		return errno_set(EINVAL);
 	memset(&full, 0, sizeof(full));
 	device_attr_fill(to_ctx(context)->dev, &full.orig_attr);
-	full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
+	full.device_cap_flags_ex = DEVICE_CAPS_EX;
 	full.phys_port_cnt_ex = full.orig_attr.phys_port_cnt;
 	full.completion_timestamp_mask = UINT64_MAX;
 	full.hca_core_clock = CLOCK_KHZ;

@@ -106,6 +106,21 @@ TEST_WITH(programs_with_a_later_header_flush, setup, teardown)
 	assert_memory_equal(pair.b.mem + FAR, pair.a.mem, LEN);
 }
 
+/* The device advertises FLUSH for global visibility. That for persistence it does not, and no region can have it. */
+TEST_WITH(placement_types_are_advertised, setup, teardown)
+{
+	const int persistent = 1 << 9; /* IBV_ACCESS_FLUSH_PERSISTENT */
+	struct ibv_device_attr_ex attr;
+
+	assert_int_equal(ibv_query_device_ex(pair.a.context, NULL, &attr), 0);
+	assert_true(attr.device_cap_flags_ex & ROCADE_DEVICE_FLUSH_GLOBAL);
+	assert_false(attr.device_cap_flags_ex & ROCADE_DEVICE_FLUSH_GLOBAL << 1);
+	errno = 0;
+	assert_null(ibv_reg_mr(pair.b.pd, pair.b.mem, 4096,
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | persistent));
+	assert_int_equal(errno, EINVAL);
+}
+
 /* The responder has no memory that is persistent, and checks key and range. */
 TEST_WITH(flush_without_the_right_is_refused, setup, teardown)
 {

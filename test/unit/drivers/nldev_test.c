@@ -13,7 +13,7 @@ expect_device(unsigned i)
 {
 	expect_handle(i);
 	expect_number(answer_attr(i, RDMA_NLDEV_ATTR_PORT_INDEX), 1, 4);
-	expect_number(answer_attr(i, RDMA_NLDEV_ATTR_CAP_FLAGS), DEVICE_CAPS, 8);
+	expect_number(answer_attr(i, RDMA_NLDEV_ATTR_CAP_FLAGS), DEVICE_CAPS_EX, 8);
 	expect_text(answer_attr(i, RDMA_NLDEV_ATTR_FW_VERSION), "1.2.3");
 	expect_number(answer_attr(i, RDMA_NLDEV_ATTR_NODE_GUID), rocade0.guid, 8);
 	expect_number(answer_attr(i, RDMA_NLDEV_ATTR_SYS_IMAGE_GUID), rocade0.guid, 8);
