@@ -266,16 +266,14 @@ engine_create(struct dev *dev, unsigned index)
 	wheel_init(&e->wheel, 0);
 	if (!is_off(OFF_HOLD))
 		e->shared.hold = &e->hold;
-	e->shared.sack = &e->sack;
-	if (!is_off(OFF_READ_GAP))
-		e->shared.read_gaps = &e->read_gaps;
-	read_gaps_init(&e->read_gaps);
+	e->shared.txmaps = &e->txmaps;
+	e->shared.read_gap_off = is_off(OFF_READ_GAP);
 	e->shared.peers = &e->peers;
 	e->shared.times = &e->times;
 	e->times.latencies = &e->times.own;
 	if (dev->conf.paths > 1)
 		e->shared.multipaths = &e->multipaths;
-	if (hold_arena_init(&e->hold) != 0 || sack_boards_init(&e->sack) != 0 ||
+	if (hold_arena_init(&e->hold) != 0 || txmaps_init(&e->txmaps) != 0 ||
 		(dev->conf.paths > 1 &&
 			multipaths_init(&e->multipaths, dev->conf.paths) != 0) ||
 		peers_init(&e->peers, &alloc_plain, dev->conf.peer_window,
@@ -297,9 +295,8 @@ engine_destroy(struct engine *e)
 	assert(e->wheel.count == 0);
 	assert(req_times_idle(&e->times));
 	hold_arena_fini(&e->hold);
-	sack_boards_fini(&e->sack);
+	txmaps_fini(&e->txmaps);
 	multipaths_fini(&e->multipaths);
-	read_gaps_fini(&e->read_gaps);
 	peers_fini(&e->peers);
 	handoff_destroy(e);
 	doorbells_fini(&e->doorbells);

@@ -19,9 +19,8 @@
 #include "port/rounds.h"
 #include "qp/hold.h"
 #include "qp/multipath.h"
-#include "qp/read_gap.h"
 #include "qp/req_time.h"
-#include "qp/sack.h"
+#include "recovery/txmap.h"
 
 #define ENGINE_BUDGET 16               /* packets that a QP may send before the next QP */
 #define ENGINE_TX_PASS (2 * PKT_BURST) /* packets sent in one pass */
@@ -100,9 +99,8 @@ struct engine {
 	struct rte_ring *handoff[DEV_MAX_ENGINES];
 	struct peers peers;
 	struct hold_arena hold;
-	struct sack_boards sack;
+	struct txmaps txmaps;
 	struct multipaths multipaths;
-	struct read_gaps read_gaps;
 	struct req_times times;
 	/* engine_ext.c: the agent's generation, and when all peers in peers.asking are next
 	 * looked at, whatever that is */

@@ -12,7 +12,6 @@
 #include "qp/qp_state.h"
 #include "qp/read_gap.h"
 #include "qp/req.h"
-#include "qp/sack.h"
 #include "qp/send_age.h"
 #include "qp/tlp.h"
 
@@ -62,8 +61,8 @@ una_advance(struct qp *qp, uint32_t end, uint64_t now)
 	uint32_t before = req->una_psn, packets = (end - before) & PSN_MASK;
 
 	req->una_psn = end;
-	if (unlikely(req->sacked))
-		sack_advanced(qp, before);
+	if (unlikely(req->missing))
+		loss_advanced(qp, before);
 	/* An acknowledgement of the first transmission can overtake the resend. */
 	if (psn_diff(req->next_psn, end) < 0)
 		resend_overtaken(qp);
@@ -227,27 +226,15 @@ static enum verdict RARE
 placed_take(struct qp *qp, uint32_t *end)
 {
 	struct requester *req = &qp->req;
-	uint32_t acked = read_gap_of(qp)->acked;
+	const struct txmap *map = missing_of(qp);
 
-	while (req->una_idx != req->started_idx) {
+	while (req->una_idx != req->started_idx && psn_bit(&map->arrived, *end)) {
 		const struct psn_range *range = sq_psn_range(&qp->sq, req->una_idx);
 
-		if (psn_range_needs_response(range)) {
-			if (!read_gap_take(qp, *end))
-				break;
+		if (psn_range_needs_response(range))
 			req->reads -= psn_bit(sq_read_ends(&qp->sq), *end);
-			*end = psn_add(*end, 1);
-			if (*end == psn_range_end(range) && !complete_answered(qp))
-				return FAULT_SEND_CQ_FULL;
-			continue;
-		}
-		if (!psn_range_before(range, acked)) {
-			if (psn_diff(acked, *end) > 0)
-				*end = acked;
-			break;
-		}
-		*end = psn_range_end(range);
-		if (!complete_answered(qp))
+		*end = psn_add(*end, 1);
+		if (*end == psn_range_end(range) && !complete_answered(qp))
 			return FAULT_SEND_CQ_FULL;
 	}
 	return VERDICT_GO;
@@ -258,15 +245,13 @@ placed_take(struct qp *qp, uint32_t *end)
 static enum verdict RARE
 gap_filled(struct qp *qp, uint32_t end, uint64_t now)
 {
-	bool loss = read_gap_filled(qp, now);
 	enum verdict verdict = placed_take(qp, &end);
 
 	if (verdict != VERDICT_GO)
 		return verdict;
 	verdict = una_advance(qp, end, now);
 	read_gap_advanced(qp, now);
-	return loss && verdict == VERDICT_GO ? nak_behind_missing(qp, READ_GAP_LOSS, now)
-					     : verdict;
+	return verdict;
 }
 
 /* A response packet has been processed. request_done: it was the last one of a READ
@@ -283,7 +268,7 @@ response_done(
 		req->reads--;
 	if (end == psn_range_end(range) && !complete_answered(qp))
 		return FAULT_SEND_CQ_FULL;
-	if (unlikely(qp->read_gap != 0))
+	if (unlikely(req->missing))
 		return gap_filled(qp, end, now);
 	return una_advance(qp, end, now);
 }

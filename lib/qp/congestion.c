@@ -102,8 +102,8 @@ congestion_sample(struct qp *qp, uint32_t rtt_ns, uint64_t now)
 
 	req->rtt_una = (uint8_t)req->una_psn;
 	/* They were in flight, and have not been counted in packets yet. */
-	if (unlikely(req->sacked))
-		s.inflight += sack_held(qp);
+	if (unlikely(req->missing) && !missing_reads(qp))
+		s.inflight += missing_arrived(qp);
 	if (unlikely(!cc_is_on(w->cc)))
 		return;
 	if (likely(polled > req->rtt_start && !w->cc->delay_unknown))

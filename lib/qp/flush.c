@@ -6,13 +6,12 @@
 
 #include "qp/flight.h"
 #include "qp/hold.h"
+#include "qp/loss.h"
 #include "qp/mbuf_receive.h"
 #include "qp/mbuf_send.h"
 #include "qp/qp_state.h"
-#include "qp/read_gap.h"
 #include "qp/req.h"
 #include "qp/resp.h"
-#include "qp/sack.h"
 #include "qp/tlp.h"
 #include "qp/transport.h"
 
@@ -61,10 +60,8 @@ stop_requester(struct qp *qp)
 {
 	struct requester *req = &qp->req;
 
-	if (req->sacked)
-		sack_drop(qp);
-	if (qp->read_gap != 0)
-		read_gap_drop(qp);
+	if (req->missing)
+		loss_end(qp);
 	req_time_drop(qp);
 	req->next_psn = req->una_psn;
 	req->reads = 0;

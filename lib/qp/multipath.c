@@ -187,7 +187,7 @@ multipath_reset(struct qp *qp)
 	mp->una_psn = qp->req.una_psn;
 	for (unsigned i = 0; i < PATHS_MAX; i++)
 		mp->path[i].inflight = 0;
-	for (unsigned i = 0; i < QP_MAX_UNACKED; i++)
+	for (unsigned i = 0; i < PSN_BITS; i++)
 		mp->sent[i].path = PATH_NONE;
 	busy_begin(qp);
 }
@@ -197,7 +197,7 @@ multipath_reset(struct qp *qp)
 static struct mp_sent *
 sent_of(struct multipath *mp, uint32_t psn)
 {
-	return &mp->sent[psn % QP_MAX_UNACKED];
+	return &mp->sent[psn % PSN_BITS];
 }
 
 /* SENDs and WRITEs behind a READ are sent on its path. A NAK that names the READ request
@@ -299,8 +299,8 @@ multipath_acknowledged(struct qp *qp)
 	uint32_t una = qp->req.una_psn, psn = mp->una_psn;
 
 	/* A READ takes more PSNs than there are packets of which the path is noted. */
-	if (((una - psn) & PSN_MASK) > QP_MAX_UNACKED)
-		psn = (una - QP_MAX_UNACKED) & PSN_MASK;
+	if (((una - psn) & PSN_MASK) > PSN_BITS)
+		psn = (una - PSN_BITS) & PSN_MASK;
 	for (; psn != una; psn = psn_add(psn, 1))
 		multipath_arrived(qp, psn);
 	mp->una_psn = una;

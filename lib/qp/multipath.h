@@ -15,14 +15,13 @@
  * that was sent four round trips later (as in RFC 8985, RACK). A path on which packets
  * get lost and none arrive is dead: it gets another source port.
  *
- * Called by req_build.c, requester.c, sack.c, completer.c, tlp.c and ack.c, with the engine lock
+ * Called by req_build.c, requester.c, loss.c, sack.c, completer.c, tlp.c and ack.c, with the engine lock
  * held.
  */
 #ifndef ROCADE_QP_MULTIPATH_H
 #define ROCADE_QP_MULTIPATH_H
 
 #include "qp/req.h"
-#include "qp/sack_board.h"
 
 #define PATHS_MAX 8
 #define MULTIPATH_QPS 1024 /* QPs of an engine that may use several paths */
@@ -60,8 +59,8 @@ struct multipath {
 	bool duplicate;    /* a duplicate request has come: */
 	uint32_t duplicate_epsn, duplicate_ns; /* ePSN and time then */
 	struct mp_path path[PATHS_MAX];
-	struct mp_sent sent[QP_MAX_UNACKED]; /* by PSN */
-	SLIST_ENTRY(multipath) link;         /* among the free ones */
+	struct mp_sent sent[PSN_BITS]; /* by PSN */
+	SLIST_ENTRY(multipath) link;   /* among the free ones */
 };
 
 /* The multipath states of an engine. */

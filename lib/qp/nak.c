@@ -62,7 +62,7 @@ nak_behind_missing(struct qp *qp, enum read_gap_found found, uint64_t now)
 
 	if (found == READ_GAP_UNFIT) {
 		/* The loss has been charged already. */
-		if (qp->read_gap != 0 && req->in_recovery) {
+		if (missing_reads(qp) && req->in_recovery) {
 			req_rollback(qp, req->una_psn);
 			tlp_cancel(qp);
 		}

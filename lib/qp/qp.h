@@ -33,16 +33,15 @@ struct qp_shared {
 	const struct srq_table *srqs; /* XRC SRQs */
 	const uint8_t (*gids)[16];    /* the port's addresses; all zero: unused */
 	unsigned gid_count;
-	struct port_stats *stats;                /* the engine's */
-	bool direct_place_off, tlp_off, cnp_off; /* switched off */
+	struct port_stats *stats;                              /* the engine's */
+	bool direct_place_off, tlp_off, cnp_off, read_gap_off; /* switched off */
 	bool flight_on; /* QPs note events in their flight recorders (flight.h) */
 	uint64_t now;   /* time of the engine's pass: of completions, of CNPs */
 	/* NULL: responders hold no packets, and requesters resend all for a NAK */
 	struct hold_arena *hold;
-	struct sack_boards *sack; /* NULL: requesters use no selective acknowledgements */
+	/* NULL: requesters keep no record of what is missing, and send all again */
+	struct txmaps *txmaps;
 	struct multipaths *multipaths; /* NULL: each QP has one path */
-	/* NULL: responses behind a missing one are dropped, and all is requested again */
-	struct read_gaps *read_gaps;
 	struct peers *peers;     /* NULL: no peer is asked which extensions it has */
 	struct req_times *times; /* NULL: no request is measured */
 	/* Time of the last poll that emptied the receive queue and the hand-off rings: packets of this
@@ -116,7 +115,7 @@ struct requester {
 	bool rtt_counts : 1; /* the measurement is a sample of congestion control, too */
 	bool rtt_idle : 1;   /* hardly anything was in flight to the peer at rtt_start */
 	bool rtt_read : 1;   /* rtt_psn is that of a READ or the like */
-	bool sacked : 1;     /* the QP has a scoreboard, see sack.h */
+	bool missing : 1;    /* the QP has a record of missing packets, see missing.h */
 	uint8_t tlp_backoff;
 	uint8_t retry_left;
 	uint64_t ack_deadline; /* TIME_NEVER: not running */
@@ -300,8 +299,7 @@ struct qp {
 	bool probed_read : 1; /* the last probe was of a READ or the like */
 	bool read_repeated : 1; /* a missing range of a READ was asked for again since RESET */
 	bool timed : 1;         /* a request of it is measured, see req_time.h */
-	uint8_t sack_board; /* req.sacked: index of the scoreboard */
-	uint8_t read_gap;   /* 1 + index of the gap record, see read_gap.h; 0: none */
+	uint8_t txmap;          /* req.missing: index of the record */
 	uint16_t multipath; /* 1 + index of its multipath state; 0: it has one path */
 	uint8_t untimed; /* 1: the next request that starts may be measured, 2: the one behind it, ... */
 	struct responder resp LINE_ALIGNED;

@@ -269,8 +269,7 @@ timers_go_on(struct qp *qp, uint64_t now)
 		tlp_restart(qp, waited, now);
 	congestion_waits(qp);
 	/* The round trip contains the wait, which says nothing about the path. */
-	req->rtt_start = TIME_NEVER;
-	req->rtt_counts = false;
+	req_measure_end(req);
 	return true;
 }
 
@@ -285,7 +284,7 @@ qp_timeout(struct qp *qp, uint64_t now)
 		return;
 	if (qp->req.tlp_deadline <= now)
 		resend = tlp_timeout(qp, now);
-	if (resend && (qp->read_gap == 0 || !read_gap_probe(qp)))
+	if (resend && (!missing_reads(qp) || !read_gap_probe(qp)))
 		req_rollback(qp, qp->req.una_psn);
 	if (qp->req.ack_deadline <= now)
 		verdict_apply(qp, 0, comp_ack_timeout(qp));

@@ -5,80 +5,7 @@
 #include "qp/read_gap.h"
 #include "qp/tlp.h"
 
-/* Control path. */
-
-void
-read_gaps_init(struct read_gaps *gaps)
-{
-	TAILQ_INIT(&gaps->free);
-	for (unsigned i = READ_GAPS; i-- != 0;)
-		TAILQ_INSERT_HEAD(&gaps->free, &gaps->gap[i], link);
-}
-
-void
-read_gaps_fini(const struct read_gaps *gaps)
-{
-	const struct read_gap *gap;
-	unsigned free = 0;
-
-	TAILQ_FOREACH (gap, &gaps->free, link)
-		free++;
-	assert(free == READ_GAPS);
-}
-
-/* Data path. */
-
-/* Returns the QP's record, which it takes if it has none; NULL: none is free. */
-static struct read_gap *
-gap_get(struct qp *qp)
-{
-	struct read_gaps *gaps = qp->shared->read_gaps;
-	struct read_gap *gap;
-
-	if (qp->read_gap != 0)
-		return read_gap_of(qp);
-	gap = gaps != NULL ? TAILQ_FIRST(&gaps->free) : NULL;
-	if (gap == NULL)
-		return NULL;
-	TAILQ_REMOVE(&gaps->free, gap, link);
-	memset(gap, 0, sizeof(*gap));
-	gap->end = gap->acked = gap->vain = qp->req.una_psn;
-	qp->read_gap = (uint8_t)(gap - gaps->gap + 1);
-	return gap;
-}
-
-void RARE
-read_gap_drop(struct qp *qp)
-{
-	TAILQ_INSERT_HEAD(&qp->shared->read_gaps->free, read_gap_of(qp), link);
-	qp->read_gap = 0;
-	qp->req.tlp_state = TLP_OFF;
-}
-
 /* ---- What is lost ---- */
-
-static void
-lost_set(struct read_gap *gap, uint32_t psn)
-{
-	if (psn_bit(&gap->placed, psn) || psn_bit(&gap->lost, psn))
-		return;
-	psn_bit_set(&gap->lost, psn);
-	gap->lost_count++;
-}
-
-static void
-lost_set_range(struct read_gap *gap, uint32_t psn, uint32_t end)
-{
-	for (; psn != end; psn = psn_add(psn, 1))
-		lost_set(gap, psn);
-}
-
-static void
-lost_clear(struct read_gap *gap, uint32_t psn)
-{
-	gap->lost_count -= psn_bit(&gap->lost, psn);
-	psn_bits_clear(&gap->lost, psn, 1);
-}
 
 /* Returns the request that a PSN from una_psn on belongs to. */
 static uint32_t
@@ -98,7 +25,7 @@ oldest_end(const struct qp *qp)
 	return psn_range_end(sq_psn_range(&qp->sq, qp->req.una_idx));
 }
 
-/* True if all responses from gap->end (or una_psn) up to psn are those of READs. */
+/* True if all responses from `from` up to psn are those of READs. */
 static bool
 only_reads(const struct qp *qp, uint32_t from, uint32_t psn)
 {
@@ -114,10 +41,10 @@ only_reads(const struct qp *qp, uint32_t from, uint32_t psn)
 	return true;
 }
 
-/* The responses that have not come from gap->end up to psn are lost, for the network keeps
- * the order of a connection (docs/protocol.md 16), and the peer that of its responses. */
+/* The peer has executed the requests up to psn: the end of the record moves there. The SENDs and
+ * WRITEs that it passes are acknowledged. */
 static void
-originals_lost(const struct qp *qp, struct read_gap *gap, uint32_t psn)
+end_move(const struct qp *qp, struct txmap *gap, uint32_t psn)
 {
 	uint32_t idx;
 
@@ -128,86 +55,23 @@ originals_lost(const struct qp *qp, struct read_gap *gap, uint32_t psn)
 		const struct psn_range *range = sq_psn_range(&qp->sq, idx++);
 		uint32_t end = psn_range_before(range, psn) ? psn_range_end(range) : psn;
 
-		if (psn_range_needs_response(range))
-			lost_set_range(gap, gap->end, end);
+		for (uint32_t at = gap->end;
+			at != end && !psn_range_needs_response(range);
+			at = psn_add(at, 1))
+			txmap_set_arrived(gap, at);
 		gap->end = end;
 	}
 }
 
-/* ---- Repeats ---- */
-
+/* The response psn has come, and those before it that are missing may be lost: the network keeps the
+ * order of a connection (docs/protocol.md 16), and the peer that of its responses. But it answers a
+ * repeat perhaps before what it has still to answer behind it, so those behind psn are not judged.
+ * Returns whether more is lost than was known. */
 static bool
-repeat_covers(const struct read_repeat *r, uint32_t psn)
+response_noted(struct qp *qp, struct txmap *gap, uint32_t psn, uint64_t now)
 {
-	return ((psn - r->psn) & PSN_MASK) < ((r->end - r->psn) & PSN_MASK);
-}
-
-static struct read_repeat *
-repeat_of(struct read_gap *gap, uint32_t psn)
-{
-	for (unsigned i = 0; i < READ_REPEATS; i++) {
-		if (repeat_covers(&gap->repeat[i], psn))
-			return &gap->repeat[i];
-	}
-	return NULL;
-}
-
-static void
-repeat_lost(struct read_gap *gap, struct read_repeat *r)
-{
-	lost_set_range(gap, r->psn, r->end);
-	r->psn = r->end;
-}
-
-/* Whatever the order in which a peer answers, a range is requested again at most twice in a
- * round trip. */
-static bool
-repeated_lately(const struct qp *qp, const struct read_repeat *r, uint64_t now)
-{
-	uint32_t srtt_ns = qp_srtt_ns(qp);
-
-	return (uint32_t)now - r->sent_ns <
-	       (srtt_ns != 0 ? srtt_ns / 2 : (uint32_t)QP_SRTT_UNKNOWN_NS);
-}
-
-/* The response psn has come, as the answer to repeat `of`, or, if that is NULL, to the
- * original request; or the peer has executed the requests up to it. Finds the repeats whose
- * answers would have come before it. A peer answers requests in the order in which they
- * come, but a repeat perhaps before what it has still to answer behind it. So the later
- * answer has to be that of a higher PSN, too. */
-static void
-repeats_lost(const struct qp *qp, struct read_gap *gap, const struct read_repeat *of,
-	uint32_t psn, uint64_t now)
-{
-	for (unsigned i = 0; i < READ_REPEATS; i++) {
-		struct read_repeat *r = &gap->repeat[i];
-		bool later = of == NULL ? psn_diff(psn, r->sent_psn) >= 0
-					: of->number > r->number &&
-						  psn_diff(of->psn, r->psn) > 0;
-
-		if (r->psn != r->end && r != of && later && !repeated_lately(qp, r, now))
-			repeat_lost(gap, r);
-	}
-}
-
-/* The response psn has come: what does that show of those before it? Returns whether more is
- * lost than was known. */
-static bool
-response_noted(struct qp *qp, struct read_gap *gap, uint32_t psn, uint64_t now)
-{
-	struct read_repeat *of = repeat_of(gap, psn);
-	uint16_t lost;
-
-	lost_clear(gap, psn);
-	lost = gap->lost_count;
-	repeats_lost(qp, gap, of, psn, now);
-	if (of != NULL) {
-		lost_set_range(gap, of->psn, psn);
-		of->psn = psn_add(psn, 1);
-	}
-	if (psn_diff(psn, gap->end) >= 0)
-		originals_lost(qp, gap, psn);
-	return gap->lost_count > lost;
+	end_move(qp, gap, psn);
+	return loss_find(qp, psn, psn, now) != 0;
 }
 
 /* Repeats are due if, and only if, the state says so. */
@@ -228,18 +92,11 @@ static bool
 gap_allowed(const struct qp *qp, uint32_t psn)
 {
 	const struct requester *req = &qp->req;
-	uint32_t from = qp->read_gap != 0 ? read_gap_of(qp)->end : req->una_psn;
+	uint32_t from = req->missing ? missing_of(qp)->end : req->una_psn;
 
-	return qp->peer != NULL && req->rnr_deadline == TIME_NEVER &&
-	       psn_diff(psn, req->next_psn) < 0 &&
+	return !qp->shared->read_gap_off && qp->peer != NULL &&
+	       req->rnr_deadline == TIME_NEVER && psn_diff(psn, req->next_psn) < 0 &&
 	       (psn_diff(psn, from) < 0 || only_reads(qp, from, psn));
-}
-
-static void
-acked_note(struct read_gap *gap, uint32_t end)
-{
-	if (psn_diff(end, gap->acked) > 0)
-		gap->acked = end;
 }
 
 /* A response's place in its request, checked as that of one in order is. */
@@ -276,21 +133,19 @@ response_copy(const struct qp *qp, const struct pkt_view *v, const struct send_w
  * executed in order (IBA 10.8.3.3). So it counts as lost, too, and is requested again behind
  * that repeat. */
 static enum read_gap_found
-later_read_seen(struct qp *qp, struct read_gap *gap, uint32_t psn, uint64_t now)
+later_read_seen(struct qp *qp, struct txmap *gap, uint32_t psn, uint64_t now)
 {
-	const struct read_repeat *of = repeat_of(gap, psn);
-	bool loss;
+	/* then it has been requested again */
+	bool repeated = txmap_is_missing(gap, psn), loss;
 
-	acked_note(gap, psn);
-	if (of != NULL && repeated_lately(qp, of, now))
+	if (repeated && loss_sent_lately(qp, psn, now))
 		return READ_GAP_KNOWN; /* the answer to an earlier request for it */
-	if (of != NULL)
+	if (repeated)
 		gap->vain = oldest_end(qp);
 	loss = response_noted(qp, gap, psn, now);
-	if (psn_diff(psn, gap->end) >= 0)
-		gap->end = psn_add(psn, 1);
-	lost_set(gap, psn);
+	txmap_set_lost(gap, psn);
 	repeats_update(qp);
+	req_account(qp);
 	return loss ? READ_GAP_LOSS : READ_GAP_KNOWN;
 }
 
@@ -299,12 +154,12 @@ read_gap_place(struct qp *qp, const struct pkt_view *v, uint64_t now)
 {
 	uint32_t idx, index;
 	const struct send_wqe *wqe;
-	struct read_gap *gap;
+	struct txmap *gap;
 	bool loss;
 
 	if (!gap_allowed(qp, v->psn))
 		return READ_GAP_UNFIT;
-	if (qp->read_gap != 0 && psn_bit(&read_gap_of(qp)->placed, v->psn)) {
+	if (qp->req.missing && psn_bit(&missing_of(qp)->arrived, v->psn)) {
 		qp->shared->stats->drop[DROP_stale_response]++;
 		return READ_GAP_KNOWN;
 	}
@@ -313,22 +168,19 @@ read_gap_place(struct qp *qp, const struct pkt_view *v, uint64_t now)
 	wqe = sq_slot(&qp->sq, idx);
 	if (wqe->opcode != IBV_WR_RDMA_READ || !response_fits(qp, v, wqe, index))
 		return READ_GAP_UNFIT;
-	gap = gap_get(qp);
+	gap = loss_begin(qp, true);
 	if (gap == NULL)
 		return READ_GAP_UNFIT;
 	if (idx != qp->req.una_idx)
 		return later_read_seen(qp, gap, v->psn, now);
 	if (!response_copy(qp, v, wqe, index))
 		return READ_GAP_UNFIT;
-	acked_note(gap, v->psn);
 	loss = response_noted(qp, gap, v->psn, now);
-	psn_bit_set(&gap->placed, v->psn);
-	gap->placed_count++;
-	if (psn_diff(v->psn, gap->end) >= 0)
-		gap->end = psn_add(v->psn, 1);
+	txmap_set_arrived(gap, v->psn);
 	qp->shared->stats->read_placed++;
 	req_response_taken(qp);
 	repeats_update(qp);
+	req_account(qp);
 	tlp_sacked(qp, v->psn == qp->req.rtt_psn, now);
 	return loss ? READ_GAP_LOSS : READ_GAP_KNOWN;
 }
@@ -337,21 +189,19 @@ enum read_gap_found RARE
 read_gap_ack(struct qp *qp, uint32_t end, uint64_t now)
 {
 	uint32_t psn = psn_add(end, PSN_MASK);
-	struct read_gap *gap;
-	uint16_t lost;
+	struct txmap *gap;
+	unsigned lost;
 
 	if (!gap_allowed(qp, psn))
 		return READ_GAP_UNFIT;
-	gap = gap_get(qp);
+	gap = loss_begin(qp, true);
 	if (gap == NULL)
 		return READ_GAP_UNFIT;
-	lost = gap->lost_count;
-	acked_note(gap, end);
-	repeats_lost(qp, gap, NULL, psn, now);
-	if (psn_diff(end, gap->end) > 0)
-		originals_lost(qp, gap, end);
+	end_move(qp, gap, end);
+	lost = loss_find_executed(qp, end, now);
 	repeats_update(qp);
-	return gap->lost_count > lost ? READ_GAP_LOSS : READ_GAP_KNOWN;
+	req_account(qp);
+	return lost != 0 ? READ_GAP_LOSS : READ_GAP_KNOWN;
 }
 
 /* ---- The response with una_psn ---- */
@@ -367,34 +217,11 @@ read_gap_opcode_fits(const struct qp *qp, const struct pkt_view *v, bool first, 
 	       (op_is_last(v->op) == last || psn_bit(&bits->repeat_last, v->psn));
 }
 
-bool RARE
-read_gap_filled(struct qp *qp, uint64_t now)
-{
-	return response_noted(qp, read_gap_of(qp), qp->req.una_psn, now);
-}
-
-bool RARE
-read_gap_take(struct qp *qp, uint32_t psn)
-{
-	struct read_gap *gap = read_gap_of(qp);
-
-	if (!psn_bit(&gap->placed, psn))
-		return false;
-	psn_bits_clear(&gap->placed, psn, 1);
-	gap->placed_count--;
-	return true;
-}
-
 void RARE
 read_gap_advanced(struct qp *qp, uint64_t now)
 {
-	struct read_gap *gap = read_gap_of(qp);
-
-	if (psn_diff(qp->req.una_psn, gap->end) >= 0) {
-		assert(gap->placed_count == 0 && gap->lost_count == 0);
-		read_gap_drop(qp);
+	if (!qp->req.missing)
 		return;
-	}
 	repeats_update(qp);
 	tlp_sacked(qp, false, now);
 }
@@ -417,16 +244,11 @@ repeats_anywhere(const struct qp *qp)
 bool RARE
 read_gap_due(const struct qp *qp, uint32_t *psn, uint32_t *packets)
 {
-	const struct read_gap *gap = read_gap_of(qp);
+	const struct txmap *gap = missing_of(qp);
 	const struct psn_bits *ends = sq_read_ends(&qp->sq);
 	uint32_t at = qp->req.una_psn, later, n;
-	bool free = false;
 
 	if (gap->lost_count == 0)
-		return false;
-	for (unsigned i = 0; i < READ_REPEATS; i++)
-		free |= gap->repeat[i].psn == gap->repeat[i].end;
-	if (!free)
 		return false;
 	later = oldest_end(qp);
 	if (!psn_bit(&gap->lost, at) && !repeats_anywhere(qp))
@@ -451,31 +273,14 @@ void RARE
 read_gap_repeated(struct qp *qp, uint32_t psn, uint32_t packets, uint64_t now)
 {
 	struct read_bits *bits = qp->sq.read_bits;
-	struct read_gap *gap = read_gap_of(qp);
-	struct requester *req = &qp->req;
-	struct read_repeat *r = gap->repeat;
+	const struct requester *req = &qp->req;
 
-	while (r->psn != r->end)
-		r++;
-	*r = (struct read_repeat){
-		.psn = psn,
-		.end = psn_add(psn, packets),
-		.sent_psn = req->next_psn,
-		.number = ++gap->repeats,
-		.sent_ns = (uint32_t)now,
-	};
-	for (uint32_t i = 0; i < packets; i++)
-		lost_clear(gap, psn + i);
+	loss_sent_again(qp, psn, packets, req->next_psn, now);
 	if (!qp->read_repeated)
 		memset(&bits->repeat_first, 0, 2 * sizeof(bits->repeat_first));
 	qp->read_repeated = true;
 	psn_bit_set(&bits->repeat_first, psn);
 	psn_bit_set(&bits->repeat_last, psn + packets - 1);
-	/* An answer would not tell which of both has arrived (Karn). */
-	if (((req->rtt_psn - psn) & PSN_MASK) < packets) {
-		req->rtt_start = TIME_NEVER;
-		req->rtt_counts = false;
-	}
 	req_count_resent(qp, psn, packets);
 	qp->shared->stats->read_repeated++;
 	repeats_update(qp);
@@ -488,12 +293,15 @@ read_gap_repeated(struct qp *qp, uint32_t psn, uint32_t packets, uint64_t now)
 bool RARE
 read_gap_probe(struct qp *qp)
 {
-	struct read_gap *gap = read_gap_of(qp);
+	struct txmap *gap = missing_of(qp);
+	uint32_t psn;
 
 	if (qp->req.tlp_backoff > 1)
 		return false;
-	for (unsigned i = 0; i < READ_REPEATS; i++)
-		repeat_lost(gap, &gap->repeat[i]);
+	for (psn = qp->req.una_psn; psn != gap->end; psn = psn_add(psn, 1)) {
+		if (txmap_is_missing(gap, psn))
+			txmap_set_lost(gap, psn);
+	}
 	repeats_update(qp);
 	return qp->req.tlp_state == TLP_HOLE_DUE;
 }

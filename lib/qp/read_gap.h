@@ -5,25 +5,18 @@
  * only the missing ranges are requested again. una_psn and completions move in order, as
  * without a loss.
  *
- * A QP takes a gap record when a response or an acknowledgement shows that the response with
+ * A QP takes a record (loss.h) when a response or an acknowledgement shows that the response with
  * una_psn is lost, and gives it back when all up to the last one that is placed have come, or
- * when the requester goes back to una_psn. While a QP has a record, the response with una_psn
+ * when the requester goes back to una_psn. Meanwhile the response with una_psn
  * is one of a READ; it is marked as lost, or a repeat asks for it. If no record is free, the
  * QP goes back, as it does when an atomic or the like is among what is lost.
  *
- * Called by completer.c, requester.c, flush.c and qp_io.c, with the engine lock held.
+ * Called by completer.c, requester.c and qp_io.c, with the engine lock held.
  */
 #ifndef ROCADE_QP_READ_GAP_H
 #define ROCADE_QP_READ_GAP_H
 
-#include "qp/req.h"
-
-/* Control path. */
-void read_gaps_init(struct read_gaps *gaps);
-/* No QP has a record any more (asserted). */
-void read_gaps_fini(const struct read_gaps *gaps);
-
-/* Data path. */
+#include "qp/loss.h"
 
 /* Effect of a packet behind una_psn. */
 enum read_gap_found {
@@ -54,26 +47,18 @@ read_gap_holds_back(const struct qp *qp)
 	const struct requester *req = &qp->req;
 	uint32_t end;
 
-	if (likely(qp->read_gap == 0))
+	if (!missing_reads(qp))
 		return false;
-	end = read_gap_of(qp)->end;
+	end = missing_of(qp)->end;
 	return end != req->next_psn &&
 	       psn_range_before(
 		       sq_psn_range(&qp->sq, req->una_idx), psn_add(end, PSN_MASK));
 }
 
-/* For a QP with a record (qp->read_gap): */
+/* For a QP that misses READ responses (missing_reads()): */
 
-/* The response with una_psn has been placed. Returns whether more is lost than was known. */
-bool read_gap_filled(struct qp *qp, uint64_t now);
-/* True if the oldest packet from psn on has come: psn is una_psn, or the PSN that una_psn is
- * about to have. Takes its mark away. */
-bool read_gap_take(struct qp *qp, uint32_t psn);
-/* una_psn has advanced: gives the record back if no response is missing before its end. */
+/* una_psn has advanced, and the QP may have no record any more. */
 void read_gap_advanced(struct qp *qp, uint64_t now);
-/* Gives the record back: what is missing will be requested again with all behind it, or not
- * at all. */
-void read_gap_drop(struct qp *qp);
 /* Returns whether a repeat is due, and of which packets. */
 bool read_gap_due(const struct qp *qp, uint32_t *psn, uint32_t *packets);
 /* That repeat was sent. */

@@ -9,10 +9,9 @@
 #define ROCADE_QP_REQ_H
 
 #include "base/usdt.h"
+#include "qp/missing.h"
 #include "qp/qp_state.h"
-#include "qp/read_gap_state.h"
 #include "qp/req_time.h"
-#include "qp/sack_board.h"
 #include "qp/wr_row.h"
 
 /* True if all packets of a request lie before psn. Compares the last PSN, not the end: a
@@ -50,7 +49,7 @@ req_max_unacked(const struct qp *qp)
  * one do not count: bits of a PSN stay unambiguous. */
 #define REQ_SPAN_MAX (PSN_BITS - QP_MAX_UNACKED / 4 - 2)
 
-/* The same for a QP with a gap record: responses that are placed do not count, unless a
+/* The same while READ responses are missing: what has arrived behind does not count, unless a
  * READ request may be longer than REQ_SPAN_MAX leaves room for. */
 static inline bool
 req_gap_below_max(const struct qp *qp)
@@ -58,7 +57,7 @@ req_gap_below_max(const struct qp *qp)
 	uint32_t outstanding = req_outstanding(qp);
 
 	return qp->params.max_rd_atomic >= 4 && outstanding < REQ_SPAN_MAX &&
-	       outstanding - read_gap_placed(qp) < req_max_unacked(qp);
+	       outstanding - missing_arrived(qp) < req_max_unacked(qp);
 }
 
 /* True while fewer than that are unacknowledged. A READ request takes many
@@ -67,7 +66,7 @@ static inline bool
 req_below_max_unacked(const struct qp *qp)
 {
 	return likely(req_outstanding(qp) < req_max_unacked(qp)) ||
-	       (unlikely(qp->read_gap != 0) && req_gap_below_max(qp));
+	       (missing_reads(qp) && req_gap_below_max(qp));
 }
 
 /* Returns whether tail-loss probes find what the peer does not have. */
@@ -75,6 +74,14 @@ static inline bool
 req_probes(const struct qp *qp)
 {
 	return qp->params.timeout != 0 && !qp->shared->tlp_off;
+}
+
+/* The measurement of a round trip ends without a sample. */
+static inline void
+req_measure_end(struct requester *req)
+{
+	req->rtt_start = TIME_NEVER;
+	req->rtt_counts = false;
 }
 
 /* Starts the ACK timer, if the QP has one. */
@@ -143,11 +150,9 @@ req_account(struct qp *qp)
 			req->reading = 0;
 		}
 		unacked -= req->reading;
-		if (unlikely(qp->read_gap != 0))
-			unacked -= read_gap_placed(qp);
 	}
-	if (unlikely(req->sacked || req->stalled))
-		unacked = req->stalled ? 0 : unacked - sack_held(qp);
+	if (unlikely(req->missing || req->stalled))
+		unacked = req->stalled ? 0 : unacked - missing_arrived(qp);
 	if (likely(qp->peer != NULL))
 		peer_charge(&qp->peer->send, req->unacked, unacked);
 	req->unacked = (uint16_t)unacked;

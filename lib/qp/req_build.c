@@ -219,8 +219,11 @@ read_request_packets(struct qp *qp, uint32_t left)
 		return n;
 	}
 	n = RTE_MIN(read_request_max(qp), left);
-	if (unlikely(qp->read_repeated))
-		read_gap_bits_clear(qp, psn, n);
+	if (unlikely(qp->read_repeated)) {
+		/* New PSNs have no repeats. */
+		psn_bits_clear(&qp->sq.read_bits->repeat_first, psn, n);
+		psn_bits_clear(&qp->sq.read_bits->repeat_last, psn, n);
+	}
 	psn_bits_clear(ends, psn, n - 1);
 	psn_bit_set(ends, psn + n - 1);
 	return n;

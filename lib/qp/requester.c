@@ -23,7 +23,7 @@ req_reset(struct qp *qp, uint32_t psn)
 	 * which nothing can be posted. */
 	uint32_t idx = sq_posted(&qp->sq);
 
-	assert(qp->req.unacked == 0 && qp->req.reading == 0);
+	assert(qp->req.unacked == 0 && qp->req.reading == 0 && !qp->req.missing);
 	qp->sacks = false;
 	qp->read_repeated = false;
 	qp_answer_came(qp);
@@ -52,10 +52,10 @@ qp_set_peer(struct qp *qp, struct peer *peer)
 {
 	struct requester *req = &qp->req;
 
-	if (req->sacked)
-		sack_drop(qp);
-	if (qp->read_gap != 0)
+	if (missing_reads(qp))
 		req_rollback(qp, req->una_psn); /* the new peer may be of another kind */
+	else if (req->missing)
+		loss_end(qp);
 	qp->sacks = false;
 	if (qp->peer != NULL) {
 		peer_charge(&qp->peer->send, req->unacked, 0);
@@ -64,9 +64,7 @@ qp_set_peer(struct qp *qp, struct peer *peer)
 	req->unacked = 0;
 	req->stalled = false;
 	qp->cc_probes = 0;
-	/* Ends the measurement of a round trip: it was one to the old peer. */
-	req->rtt_start = TIME_NEVER;
-	req->rtt_counts = false;
+	req_measure_end(req); /* it was one to the old peer */
 	req->rtt_una = (uint8_t)req->una_psn;
 	qp->peer = peer;
 	if (peer != NULL) {
@@ -101,16 +99,13 @@ req_rollback(struct qp *qp, uint32_t psn)
 	/* Packets sent from una_psn on no longer count as sent. Only
 	 * rebuild_with_ackreq() rolls back to another PSN than una_psn. */
 	if (psn == req->una_psn) {
-		if (unlikely(req->sacked))
-			sack_drop(qp);
-		if (unlikely(qp->read_gap != 0))
-			read_gap_drop(qp);
+		if (unlikely(req->missing))
+			loss_end(qp);
 		if (unlikely(qp->multipath != 0))
 			multipath_rollback(qp);
 		req->reads = 0; /* and with it req->reading: req_account() */
 		req->read_restart = true;
-		req->rtt_start = TIME_NEVER;
-		req->rtt_counts = false;
+		req_measure_end(req);
 	}
 	req_account(qp);
 }
@@ -251,10 +246,8 @@ next_allowed(const struct qp *qp)
 	if (qp_next_needs_response(qp))
 		return !peer_full(&peer->read);
 	built = req->stalled ? 0 : req_outstanding(qp) - req->reading - req->unacked;
-	if (unlikely(req->sacked && !req->stalled))
-		built -= sack_held(qp);
-	if (unlikely(qp->read_gap != 0))
-		built -= req->stalled ? 0 : read_gap_placed(qp);
+	if (unlikely(req->missing && !req->stalled))
+		built -= missing_arrived(qp);
 	return peer->send.inflight + built < peer->send.window;
 }
 
@@ -301,21 +294,21 @@ rebuild_with_ackreq(struct qp *qp, struct pkt *pkt)
 	req_build(qp, pkt, true); /* fails only if on-demand memory has just gone */
 }
 
-/* Builds up to n copies of packets that the scoreboard says are lost. Returns their
- * number. */
+/* Builds up to n copies of packets that are known to be lost. Returns their number. */
 static unsigned
 lost_build(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 {
+	const struct requester *req = &qp->req;
 	unsigned built = 0;
 	uint32_t psn;
 
 	while (built < n && sack_next_lost(qp, &psn)) {
 		req_seek(qp, psn);
 		if (!req_build(qp, &pkts[built], true)) {
-			sack_drop(qp);
+			loss_end(qp);
 			break;
 		}
-		sack_copied(qp, psn, now);
+		loss_sent_again(qp, psn, 1, req->sent_psn, now);
 		built++;
 	}
 	return built;
@@ -333,8 +326,9 @@ oldest_build(struct qp *qp, struct pkt *pkts, unsigned n, uint32_t end, uint64_t
 	while (built < n && req->next_psn != end &&
 		!psn_range_needs_response(sq_psn_range(&qp->sq, req->next_idx)) &&
 		req_build(qp, &pkts[built], true)) {
-		if (req->sacked)
-			sack_copied(qp, psn_add(req->una_psn, built), now);
+		if (req->missing)
+			loss_sent_again(
+				qp, psn_add(req->una_psn, built), 1, req->sent_psn, now);
 		built++;
 	}
 	return built;
@@ -358,7 +352,7 @@ repeats_build(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 }
 
 /* Builds a copy of packet una_psn, which belongs to a SEND or WRITE, for a probe; for a NAK
- * up to n copies from there on, or of what the scoreboard says is lost. next_psn does not move.
+ * up to n copies from there on, or of what is known to be lost. next_psn does not move.
  * Returns their number; 0: the QP may no longer read the packet's memory. The resend after
  * the ACK timeout then reports the error. */
 static unsigned RARE
@@ -369,7 +363,7 @@ copies_build(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	bool hole = req->tlp_state == TLP_HOLE_DUE;
 	unsigned built;
 
-	if (hole && req->sacked && sack_next_lost(qp, &first))
+	if (hole && req->missing && sack_next_lost(qp, &first))
 		built = lost_build(qp, pkts, n, now);
 	else
 		built = oldest_build(qp, pkts,
@@ -387,8 +381,8 @@ copies_build(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	if (built != 0 && hole)
 		tlp_hole_sent(qp, first, now);
 	else if (built == 0)
-		req_account(qp); /* the scoreboard may be gone */
-	if (req->sacked && sack_next_lost(qp, &first))
+		req_account(qp); /* the record may be gone */
+	if (req->missing && sack_next_lost(qp, &first))
 		req->tlp_state = TLP_HOLE_DUE;
 	return built;
 }
@@ -441,9 +435,9 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 		req->rnr_deadline != TIME_NEVER || n == 0)
 		return (struct burst){0, VERDICT_GO};
 	if (unlikely(qp_copy_due(qp))) {
-		first = built = qp->read_gap != 0 ? repeats_build(qp, pkts, n, now)
+		first = built = missing_reads(qp) ? repeats_build(qp, pkts, n, now)
 						  : copies_build(qp, pkts, n, now);
-		copies = qp->read_gap != 0 ? 0 : built;
+		copies = missing_reads(qp) ? 0 : built;
 	}
 	burst = (struct tlp_burst){.idx = req->next_idx,
 		.psn = req->next_psn,

@@ -3,30 +3,23 @@
 /*
  * Selective acknowledgements (docs/protocol.md 20.4 to 20.6), the requester's half. A peer
  * that holds packets behind a missing one tells which. The requester notes that on a
- * scoreboard and resends only what is missing, all of it within a round trip. una_psn is
- * moved by standard acknowledgements alone. So a scoreboard that is wrong, or gone, costs a
- * resend or a wait and nothing else.
+ * scoreboard, a record of missing packets (loss.h), and resends only what is missing, all of
+ * it within a round trip. una_psn is moved by standard acknowledgements alone.
  *
- * The scoreboard also notes in which order packets were sent again. The network keeps the
- * order of a connection (docs/protocol.md 16), so a packet is lost if one that was sent
- * after it has arrived.
+ * The network keeps the order of a connection (docs/protocol.md 16), so a packet is lost if one
+ * that was sent after it has arrived.
  *
  * A QP takes a scoreboard when its peer misses a packet, and gives it back when that packet
  * and all up to the last held one are acknowledged. If none is free, the QP resends as it
  * does for other peers. A scoreboard ends at the first READ, atomic or the like: their
  * requests take PSNs of which no packet is sent.
  *
- * Called by qp_io.c, completer.c, requester.c, nak.c and flush.c, with the engine lock held.
+ * Called by qp_io.c, requester.c and nak.c, with the engine lock held.
  */
 #ifndef ROCADE_QP_SACK_H
 #define ROCADE_QP_SACK_H
 
-#include "qp/req.h"
-
-/* Returns 0 or -ENOMEM. */
-int sack_boards_init(struct sack_boards *boards);
-/* No QP has a scoreboard any more (asserted). */
-void sack_boards_fini(struct sack_boards *boards);
+#include "qp/loss.h"
 
 /* Takes in a selective acknowledgement. Returns why it is dropped, or DROP_none. */
 enum drop_reason sack_rx(struct qp *qp, const struct pkt_view *view, uint64_t now);
@@ -37,15 +30,7 @@ enum drop_reason sack_rx(struct qp *qp, const struct pkt_view *view, uint64_t no
  * this QP. */
 bool sack_nak(struct qp *qp, bool *lost);
 
-/* For a QP with a scoreboard (req.sacked): */
-
-/* una_psn has advanced from `before`. */
-void sack_advanced(struct qp *qp, uint32_t before);
-/* Gives the scoreboard back: all packets will be sent again, or none. */
-void sack_drop(struct qp *qp);
-/* Returns whether a copy is due, and of which packet. */
+/* For a QP with a scoreboard: returns whether a copy is due, and of which packet. */
 bool sack_next_lost(const struct qp *qp, uint32_t *psn);
-/* A copy of the packet was sent. */
-void sack_copied(struct qp *qp, uint32_t psn, uint64_t now);
 
 #endif

@@ -125,7 +125,7 @@ tlp_hole_sent(struct qp *qp, uint32_t psn, uint64_t now)
 	hole_arm(qp, now);
 	/* With selective acknowledgements the measurement of a later packet goes on, unless
 	 * none has ended yet. */
-	if (req->sacked && req->rtt_start != TIME_NEVER && req->srtt_ns != 0)
+	if (req->missing && req->rtt_start != TIME_NEVER && req->srtt_ns != 0)
 		return;
 	req->rtt_psn = psn;
 	req->rtt_start = now;
@@ -181,10 +181,10 @@ copy_answered(struct qp *qp, uint32_t packets)
 	uint8_t state = req->tlp_state;
 
 	req->tlp_state =
-		req->sacked && sack_board_of(qp)->due_count != 0 ? TLP_HOLE_DUE : TLP_OFF;
+		req->missing && missing_of(qp)->lost_count != 0 ? TLP_HOLE_DUE : TLP_OFF;
 	/* If the copies were all that was unacknowledged, the answer does not show what the
 	 * peer does with packets behind them. */
-	if (state == TLP_HOLE_SENT && !qp->sacks && qp->read_gap == 0 &&
+	if (state == TLP_HOLE_SENT && !qp->sacks && !req->missing &&
 		(req->next_psn != req->una_psn || packets > 1u << qp->resend_shift))
 		peer_resend_answered(qp->peer, qp->resend_shift, packets);
 	if (packets != 1 || state != TLP_SENT)
@@ -192,11 +192,11 @@ copy_answered(struct qp *qp, uint32_t packets)
 	/* Packets of other paths may be on their way. */
 	if (multipath_reorders(qp) && multipath_is_late(qp, req->una_psn))
 		return true;
-	if (!req->sacked)
+	if (!req->missing)
 		return !multipath_reorders(qp);
-	/* A scoreboard says what is missing. If it says that the next packet is held, the
+	/* A record says what is missing. If it says that the next packet has arrived, the
 	 * answer would cover that, too: the peer has dropped what it held. */
-	return psn_bit(&sack_board_of(qp)->held, req->una_psn);
+	return psn_bit(&missing_of(qp)->arrived, req->una_psn);
 }
 
 bool
@@ -233,8 +233,7 @@ tlp_cancel(struct qp *qp)
 {
 	qp->req.tlp_state = TLP_OFF;
 	qp->req.tlp_deadline = TIME_NEVER;
-	qp->req.rtt_start = TIME_NEVER;
-	qp->req.rtt_counts = false;
+	req_measure_end(&qp->req);
 }
 
 void RARE

@@ -14,6 +14,7 @@
 #include "base/base_alloc.h"
 #include "mem/sge.h"
 #include "mem/memory_window.h"
+#include "wire/psn.h"
 
 #define SEND_MAX_SGE 16
 #define SEND_MAX_INLINE 512
@@ -119,12 +120,6 @@ psn_range_needs_response(const struct psn_range *range)
 	return (range->end & PSN_RANGE_NEEDS_RESPONSE) != 0;
 }
 
-/* A bit for each PSN, modulo the number of bits. */
-struct psn_bits {
-	uint64_t word[4];
-};
-#define PSN_BITS 256
-
 /* READ requests: a bit for each PSN with which one ends, and with which parts that were
  * requested again begin and end. Valid for PSNs of READs from una_psn - 1 up to sent_psn. */
 struct read_bits {
@@ -217,32 +212,6 @@ static inline struct psn_bits *
 sq_read_ends(const struct sq *sq)
 {
 	return &sq->read_bits->ends;
-}
-
-static inline bool
-psn_bit(const struct psn_bits *bits, uint32_t psn)
-{
-	return (bits->word[psn % PSN_BITS / 64] >> psn % 64 & 1) != 0;
-}
-
-static inline void
-psn_bit_set(struct psn_bits *bits, uint32_t psn)
-{
-	bits->word[psn % PSN_BITS / 64] |= UINT64_C(1) << psn % 64;
-}
-
-/* n: PSN_BITS at most. */
-static inline void
-psn_bits_clear(struct psn_bits *bits, uint32_t psn, uint32_t n)
-{
-	while (n != 0) {
-		uint32_t part = RTE_MIN(n, 64 - psn % 64);
-
-		bits->word[psn % PSN_BITS / 64] &=
-			~(UINT64_MAX >> (64 - part) << psn % 64);
-		psn += part;
-		n -= part;
-	}
 }
 
 static inline void

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
-/* 24-bit packet sequence numbers: arithmetic modulo 2^24 (IBA 9.7.1). Inputs may carry
- * high bits; every PSN returned is in 0..0xFFFFFF. */
+/* 24-bit packet sequence numbers: arithmetic modulo 2^24 (IBA 9.7.1), and bitmaps. Inputs may
+ * carry high bits; every PSN returned is in 0..0xFFFFFF. */
 #ifndef ROCADE_WIRE_PSN_H
 #define ROCADE_WIRE_PSN_H
 
@@ -20,6 +20,59 @@ static inline int32_t
 psn_diff(uint32_t a, uint32_t b)
 {
 	return (int32_t)((a - b) << 8) >> 8;
+}
+
+/* A bit for each PSN, modulo the number of bits. */
+struct psn_bits {
+	uint64_t word[4];
+};
+#define PSN_BITS 256
+
+static inline bool
+psn_bit(const struct psn_bits *bits, uint32_t psn)
+{
+	return (bits->word[psn % PSN_BITS / 64] >> psn % 64 & 1) != 0;
+}
+
+static inline void
+psn_bit_set(struct psn_bits *bits, uint32_t psn)
+{
+	bits->word[psn % PSN_BITS / 64] |= UINT64_C(1) << psn % 64;
+}
+
+/* n: PSN_BITS at most. Returns how many of them were set. */
+static inline uint32_t
+psn_bits_clear(struct psn_bits *bits, uint32_t psn, uint32_t n)
+{
+	uint32_t set = 0;
+
+	while (n != 0) {
+		uint32_t part = RTE_MIN(n, 64 - psn % 64);
+		uint64_t *word = &bits->word[psn % PSN_BITS / 64];
+		uint64_t mask = UINT64_MAX >> (64 - part) << psn % 64;
+
+		set += (uint32_t)__builtin_popcountll(*word & mask);
+		*word &= ~mask;
+		psn += part;
+		n -= part;
+	}
+	return set;
+}
+
+/* Returns the first PSN from psn up to end whose bit is set; end: none is. */
+static inline uint32_t
+psn_bits_next(const struct psn_bits *bits, uint32_t psn, uint32_t end)
+{
+	while (psn_diff(psn, end) < 0) {
+		uint64_t rest = bits->word[psn % PSN_BITS / 64] >> psn % 64;
+
+		if (rest != 0) {
+			psn = psn_add(psn, (uint32_t)__builtin_ctzll(rest));
+			return psn_diff(psn, end) < 0 ? psn : end;
+		}
+		psn = psn_add(psn, 64 - psn % 64);
+	}
+	return end;
 }
 
 #endif

@@ -35,10 +35,8 @@ peer_check(const struct host *h)
 	uint32_t unacked = (req->next_psn - req->una_psn) & PSN_MASK;
 
 	FUZZ_CHECK(req->reading <= unacked);
-	if (req->sacked)
-		unacked -= sack_held(&h->qp);
-	if (h->qp.read_gap != 0)
-		unacked -= read_gap_placed(&h->qp);
+	if (req->missing)
+		unacked -= missing_arrived(&h->qp);
 	FUZZ_CHECK(req->unacked == (req->stalled ? 0 : unacked - req->reading));
 	FUZZ_CHECK(h->peer.send.inflight == req->unacked);
 	FUZZ_CHECK(h->peer.read.inflight == (req->stalled ? 0 : req->reading));
@@ -120,15 +118,13 @@ world_init(struct world *w, const struct step *s)
 	*w = (struct world){.wr_id = 1};
 	qp_link_init(&w->link, &conf);
 	if (holds)
-		FUZZ_CHECK(hold_arena_init(&w->hold) == 0 &&
-			   sack_boards_init(&w->sack) == 0);
-	read_gaps_init(&w->read_gaps);
+		FUZZ_CHECK(
+			hold_arena_init(&w->hold) == 0 && txmaps_init(&w->txmaps) == 0);
 	for (unsigned i = 0; i < 2; i++) {
 		struct host *h = i == 0 ? &w->link.a : &w->link.b;
 
 		h->shared.hold = holds ? &w->hold : NULL;
-		h->shared.sack = holds ? &w->sack : NULL;
-		h->shared.read_gaps = holds ? &w->read_gaps : NULL;
+		h->shared.txmaps = holds ? &w->txmaps : NULL;
 		h->peer.extensions = holds ? EXT_SACK : 0;
 		if (conf.access != 0)
 			FUZZ_CHECK(key_free(&h->keys, h->rkey) == 0);
@@ -174,8 +170,7 @@ world_fini(struct world *w)
 	world_revoke(w, &w->link.b);
 	qp_link_fini(&w->link);
 	hold_arena_fini(&w->hold);
-	sack_boards_fini(&w->sack);
-	read_gaps_fini(&w->read_gaps);
+	txmaps_fini(&w->txmaps);
 }
 
 static void

@@ -33,8 +33,7 @@ struct world {
 	bool granted[2]; /* the key of the granted zone is valid */
 	/* Of both hosts, if they hold packets: then they use selective acknowledgements. */
 	struct hold_arena hold;
-	struct sack_boards sack;
-	struct read_gaps read_gaps;
+	struct txmaps txmaps;
 };
 
 void world_init(struct world *w, const struct step *conf);

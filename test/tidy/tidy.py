@@ -14,10 +14,10 @@ import sys
 import cycles
 
 SPDX = "SPDX-License-Identifier: BSD-3-Clause"
-LAYERS = ["base", "faults", "wire", "mem", "queue", "qp", "port", "engine", "cm", "ucm", "switch",
+LAYERS = ["base", "faults", "wire", "mem", "queue", "recovery", "qp", "port", "engine", "cm", "ucm", "switch",
           "verbs"]
 # In addition to the order of the layers: a port does not depend on QPs.
-LAYER_DENY = {"port": {"queue", "qp"}}
+LAYER_DENY = {"port": {"queue", "recovery", "qp"}}
 MAX_FILE_LINES = 500
 MAX_FUNCTION_LINES = 70
 
@@ -59,7 +59,7 @@ TABLE_HOMES = {"test/lib/case.c", "test/lib/case.h"}
 
 # In these layers each file says by a marker which of its lines belong to the data path: those from
 # "/* Data path. */" to the next "/* Control path. */", or to the end.
-PATH_LAYERS = {"wire", "mem", "queue", "qp", "engine"}
+PATH_LAYERS = {"wire", "mem", "queue", "recovery", "qp", "engine"}
 PATH_MARKER = re.compile(r"^/\* (Data|Control) path\. \*/$")
 DATA_PATH_DENY = re.compile(
     r"\b(malloc|calloc|realloc|free|aligned_alloc|posix_memalign|alloc_get|alloc_put"

@@ -164,7 +164,7 @@ TEST(environment_switches_paths_off)
 		assert_int_equal(e->peers.ext_off, i == 0);
 		assert_int_equal(ext_query_own(dev->gsi->ext) == 0, i == 0);
 		assert_int_equal(e->shared.hold == NULL, i == 1);
-		assert_int_equal(e->shared.read_gaps == NULL, i == 1);
+		assert_int_equal(e->shared.read_gap_off, i == 1);
 		dev_destroy(dev);
 		fake_fini(&port);
 	}

@@ -96,7 +96,7 @@ expect_all(void)
 		assert_int_equal(cqe.status, IBV_WC_SUCCESS);
 	assert_int_equal(p.a.qp.req.una_idx, posted);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
-	assert_false(p.a.qp.req.sacked);
+	assert_false(p.a.qp.req.missing);
 	assert_int_equal(p.a.peer.send.inflight, 0);
 	assert_int_equal(p.a.stats.ack_timeouts, 0);
 }

@@ -13,7 +13,7 @@
 #define MTU 1024
 #define US NS_PER_US
 
-static struct read_gaps gaps;
+static struct txmaps maps;
 
 /* any: the peer sends selective acknowledgements, so several ranges are requested at once. */
 static inline void
@@ -21,8 +21,8 @@ gap_open(uint8_t depth, bool any)
 {
 	read_init_receives(depth);
 	memset(p.a.mem, UNTOUCHED, 0x7000);
-	read_gaps_init(&gaps);
-	p.a.shared.read_gaps = p.b.shared.read_gaps = &gaps;
+	assert_int_equal(txmaps_init(&maps), 0);
+	p.a.shared.txmaps = p.b.shared.txmaps = &maps;
 	p.a.peer.extensions = any ? EXT_SACK : 0;
 }
 
@@ -66,7 +66,7 @@ expect_read(unsigned packets)
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
 	assert_memory_equal(p.a.mem, p.b.mem + REMOTE, packets * MTU);
 	assert_int_equal(p.a.mem[packets * MTU], UNTOUCHED);
-	assert_int_equal(p.a.qp.read_gap, 0);
+	assert_false(p.a.qp.req.missing);
 	assert_int_equal(p.a.qp.req.reads, 0);
 	assert_int_equal(p.a.qp.req.reading, 0);
 	assert_int_equal(p.a.peer.read.inflight + p.a.peer.send.inflight, 0);
@@ -77,7 +77,7 @@ static inline void
 gap_close(void)
 {
 	qp_link_fini_discard(&p);
-	read_gaps_fini(&gaps);
+	txmaps_fini(&maps);
 }
 
 #endif

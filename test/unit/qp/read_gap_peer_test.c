@@ -15,6 +15,7 @@ respond_rxe(uint8_t opcode, unsigned nth)
 TEST(other_peers_get_one_repeat_at_a_time)
 {
 	gap_open(4, false);
+	p.a.peer.resend_shift = 2;
 	gap_read(8);
 	gap_respond(8, 0x2a); /* 1, 3, 5 */
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
@@ -32,7 +33,21 @@ TEST(other_peers_get_one_repeat_at_a_time)
 	wire_deliver_all(&p.a);
 	gap_respond(1, 0);
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
-	assert_int_equal(p.a.qp.read_gap, 0);
+	assert_false(p.a.qp.req.missing);
+	assert_int_equal(p.a.peer.resend_shift, 2); /* that is for SENDs and WRITEs */
+	gap_close();
+}
+
+/* ROCADE_OFF=read-gap: no response behind a missing one is taken. */
+TEST(switched_off_the_requester_goes_back)
+{
+	gap_open(4, true);
+	p.a.shared.read_gap_off = true;
+	gap_read(8);
+	gap_respond(8, 0x04);
+	assert_false(p.a.qp.req.missing);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	expect_request(0, 2, 6);
 	gap_close();
 }
 
@@ -58,7 +73,7 @@ TEST(opcodes_are_those_of_the_repeat)
 			respond_rxe(FIRST, 3); /* no repeat begins here */
 		}
 		expect_sent_vendor(&p.a, 0, IBV_WC_BAD_RESP_ERR, VENDOR_RESPONSE);
-		assert_int_equal(p.a.qp.read_gap, 0);
+		assert_false(p.a.qp.req.missing);
 		gap_close();
 	}
 }
@@ -82,7 +97,7 @@ TEST(requester_goes_back)
 			wire_deliver(&p.b, i >= 2);
 		wire_drop(&p.b, 0);
 		wire_drop(&p.b, 0);
-		assert_true(p.a.qp.read_gap != 0);
+		assert_true(p.a.qp.req.missing);
 		assert_int_equal(p.a.qp.req.retry_left, 6);
 		if (what == 0) {
 			c.payload_len = MTU - 4;
@@ -98,7 +113,7 @@ TEST(requester_goes_back)
 			inject_ack(&p.a, AETH_ACK, PSN_A + 9); /* past the atomic */
 		}
 		wire_drop_all(&p.b);
-		assert_int_equal(p.a.qp.read_gap, 0);
+		assert_false(p.a.qp.req.missing);
 		assert_int_equal(p.a.qp.req.reading, 0);
 		assert_int_equal(p.a.qp.req.retry_left, 6); /* one loss */
 		assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
@@ -115,22 +130,22 @@ TEST(requester_goes_back)
 /* With no record left the QP goes back. Errors give records back. */
 TEST(records_are_limited)
 {
-	static struct read_gaps none;
+	static struct txmaps none;
 
 	TAILQ_INIT(&none.free);
 	gap_open(4, true);
-	p.a.shared.read_gaps = &none;
+	p.a.shared.txmaps = &none;
 	gap_read(8);
 	gap_respond(8, 0x04);
-	assert_int_equal(p.a.qp.read_gap, 0);
+	assert_false(p.a.qp.req.missing);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 	expect_request(0, 2, 6);
-	p.a.shared.read_gaps = &gaps;
+	p.a.shared.txmaps = &maps;
 	wire_deliver_all(&p.a);
 	gap_respond(6, 0x1);
-	assert_true(p.a.qp.read_gap != 0);
+	assert_true(p.a.qp.req.missing);
 	assert_int_equal(host_modify(&p.a, IBV_QPS_ERR), 0);
-	assert_int_equal(p.a.qp.read_gap, 0);
+	assert_false(p.a.qp.req.missing);
 	assert_int_equal(p.a.qp.req.reading, 0);
 	gap_close();
 }
@@ -166,7 +181,7 @@ TEST(change_of_peer_goes_back)
 	gap_read(8);
 	gap_respond(8, 0x04);
 	qp_set_peer(&p.a.qp, &other);
-	assert_int_equal(p.a.qp.read_gap, 0);
+	assert_false(p.a.qp.req.missing);
 	assert_int_equal(other.read.inflight + p.a.peer.read.inflight, 0);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 	expect_request(0, 2, 6);

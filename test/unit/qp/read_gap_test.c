@@ -52,7 +52,7 @@ TEST(ranges_end_with_their_request)
 	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
 	assert_memory_equal(p.a.mem, p.b.mem + REMOTE, 0x7000 + MTU);
-	assert_int_equal(p.a.qp.read_gap, 0);
+	assert_false(p.a.qp.req.missing);
 	gap_close();
 }
 
@@ -119,7 +119,7 @@ TEST(new_reads_leave_behind_the_repeats)
 	for (unsigned i = 0; i < 4; i++)
 		expect_sent(&p.a, i, IBV_WC_SUCCESS);
 	assert_memory_equal(p.a.mem, p.b.mem + REMOTE, 7 * MTU);
-	assert_int_equal(p.a.qp.read_gap, 0);
+	assert_false(p.a.qp.req.missing);
 	assert_int_equal(p.a.stats.read_repeated, 3);
 	gap_close();
 }
@@ -151,7 +151,8 @@ TEST(early_response_is_no_answer)
 	gap_close();
 }
 
-/* An ACK covers a SEND behind a READ whose last response is lost. It is not forgotten. */
+/* An ACK covers a SEND behind a READ whose last response is lost. It is not forgotten, and the SEND
+ * does not count in the window any more. */
 TEST(acknowledgement_behind_a_missing_response_counts)
 {
 	gap_open(4, true);
@@ -163,6 +164,7 @@ TEST(acknowledgement_behind_a_missing_response_counts)
 	wire_deliver_all(&p.a);
 	gap_respond(5, 0x04);
 	expect_idle(&p.a);
+	assert_int_equal(p.a.peer.send.inflight, 0);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
 	expect_request(0, 2, 1);
 	expect_frame(&p.a, 1, OPCODE_RC_READ_REQUEST, PSN_A + 4, 1);
@@ -222,6 +224,114 @@ TEST(answer_shows_what_was_lost_before_it)
 	gap_close();
 }
 
+/* No round trip is known. The begin of a repeat's answer is lost: its next packet shows that. */
+TEST(begin_of_an_answer_is_lost)
+{
+	gap_open(4, true);
+	gap_read(8);
+	gap_respond(8, 0x07);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	expect_request(0, 0, 3);
+	wire_deliver_all(&p.a);
+	gap_respond(3, 0x1);
+	assert_int_equal(p.a.peer.srtt_ns, 0);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	expect_request(0, 0, 1);
+	wire_deliver_all(&p.a);
+	gap_respond(1, 0);
+	expect_read(8);
+	gap_close();
+}
+
+/* A repeat is answered before the rest of an earlier one with higher PSNs, which is not lost. */
+TEST(answer_shows_nothing_of_what_lies_behind_it)
+{
+	gap_open(4, true);
+	gap_read(12);
+	gap_respond(12, 0x3ca); /* 1, 3, 6 to 9 */
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 3);
+	expect_request(2, 6, 4);
+	wire_deliver_all(&p.a);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 6);
+	wire_drop(&p.b, 0);
+	wire_drop(&p.b, 0);
+	qp_link_advance(&p, 10 * US);
+	wire_deliver(&p.b, 0); /* 6 */
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	expect_request(0, 1, 1);
+	expect_request(1, 3, 1);
+	wire_deliver_all(&p.a);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 2);
+	qp_link_advance(&p, 10 * US);
+	wire_drop(&p.b, 3);    /* 1 */
+	wire_deliver(&p.b, 3); /* 3 */
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	expect_request(0, 1, 1);
+	wire_deliver_all(&p.b); /* 7 to 9 */
+	wire_deliver_all(&p.a);
+	gap_respond(1, 0);
+	expect_read(12);
+	gap_close();
+}
+
+/* WRITEs that are acknowledged behind a missing response do not count among the 128 packets. */
+TEST(writes_behind_a_missing_response_go_on)
+{
+	unsigned sent;
+
+	gap_open(4, true);
+	gap_read(8);
+	gap_respond(8, 0x04);
+	for (unsigned i = 0; i < 6; i++)
+		host_write(&p.a, 1 + i, 8 * MTU, REMOTE + 8 * MTU, 24 * MTU);
+	sent = host_pull(&p.a, PULL_ALL);
+	expect_request(0, 2, 1);
+	assert_int_equal(p.a.peer.send.inflight, sent - 1);
+	assert_true(p.a.qp.req.next_psn < PSN_A + 8 + 6 * 24);
+	wire_drop(&p.a, 0);
+	wire_deliver_all(&p.a);
+	host_pull(&p.b, PULL_ALL);
+	wire_deliver_all(&p.b);
+	assert_int_equal(p.a.peer.send.inflight, 0);
+	host_pull(&p.a, PULL_ALL);
+	assert_int_equal(p.a.qp.req.una_psn, PSN_A + 2);
+	assert_int_equal(p.a.qp.req.next_psn, PSN_A + 8 + 6 * 24);
+	wire_deliver_all(&p.a);
+	host_pull(&p.b, PULL_ALL);
+	wire_deliver_all(&p.b);
+	qp_link_advance(&p, 250 * US);
+	qp_link_drain(&p);
+	for (unsigned i = 0; i < 7; i++)
+		expect_sent(&p.a, i, IBV_WC_SUCCESS);
+	assert_memory_equal(p.a.mem, p.b.mem + REMOTE, 8 * MTU);
+	assert_int_equal(p.a.qp.req.next_psn, p.a.qp.req.una_psn);
+	gap_close();
+}
+
+/* An ACK names the last PSN of a READ whose responses are lost: all of them are requested again. */
+TEST(acknowledgement_of_a_read_counts)
+{
+	gap_open(4, true);
+	host_read(&p.a, 0, 0, REMOTE, 3 * MTU);
+	host_read(&p.a, 1, 3 * MTU, REMOTE + 3 * MTU, 2 * MTU);
+	host_pull(&p.a, PULL_ALL);
+	wire_deliver_all(&p.a);
+	assert_int_equal(host_pull(&p.b, PULL_ALL), 5);
+	wire_drop_all(&p.b);
+	qp_link_advance(&p, 10 * US);
+	inject_ack(&p.a, AETH_ACK, PSN_A + 4);
+	assert_int_equal(p.a.qp.req.retry_left, 6);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 2);
+	expect_request(0, 0, 3);
+	expect_request(1, 3, 2);
+	wire_deliver_all(&p.a);
+	gap_respond(5, 0);
+	expect_sent(&p.a, 0, IBV_WC_SUCCESS);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	assert_memory_equal(p.a.mem, p.b.mem + REMOTE, 5 * MTU);
+	gap_close();
+}
+
 /* The only repeat is lost, and nothing comes behind it. A probe asks once more for what is
  * missing, a second one for all. */
 TEST(probes_find_a_lost_last_repeat)
@@ -237,7 +347,7 @@ TEST(probes_find_a_lost_last_repeat)
 	wire_drop_all(&p.a);
 	assert_int_equal(p.a.qp.req.tlp_backoff, 1);
 	qp_link_advance(&p, 1000 * US);
-	assert_int_equal(p.a.qp.read_gap, 0);
+	assert_false(p.a.qp.req.missing);
 	assert_int_equal(p.a.qp.req.reading, 0);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 	expect_request(0, 2, 6);
@@ -258,7 +368,7 @@ TEST(late_answer_to_a_repeat_fits)
 	assert_int_equal(host_pull(&p.b, PULL_ALL), 1); /* ONLY, under way */
 	p.a.qp.req.tlp_backoff = 2;
 	qp_link_advance(&p, 1000 * US);
-	assert_int_equal(p.a.qp.read_gap, 0);
+	assert_false(p.a.qp.req.missing);
 	wire_deliver_all(&p.b);
 	assert_int_equal(p.a.qp.req.una_psn, PSN_A + 3);
 	qp_link_drain(&p);

@@ -6,14 +6,15 @@
 #include "hold_fixture.h"
 #include "qp/sack.h"
 
-static struct sack_boards boards;
+static struct txmaps maps;
 
 static inline void
 open_pair(const struct qp_link_conf *conf)
 {
 	hold_open(conf);
-	assert_int_equal(sack_boards_init(&boards), 0);
-	p.a.shared.sack = p.b.shared.sack = &boards;
+	assert_int_equal(txmaps_init(&maps), 0);
+	p.a.shared.txmaps = p.b.shared.txmaps = &maps;
+	p.a.shared.read_gap_off = true;
 	p.a.peer.extensions = p.b.peer.extensions = EXT_SACK;
 	p.a.qp.sacks = true;
 }
@@ -29,9 +30,9 @@ open_default(void)
 static inline void
 close_pair(void)
 {
-	assert_false(p.a.qp.req.sacked);
+	assert_false(p.a.qp.req.missing);
 	hold_close();
-	sack_boards_fini(&boards);
+	txmaps_fini(&maps);
 }
 
 /* As close_pair(), with requests under way. */
@@ -40,7 +41,7 @@ close_discard(void)
 {
 	qp_link_fini_discard(&p);
 	hold_arena_fini(&arena);
-	sack_boards_fini(&boards);
+	txmaps_fini(&maps);
 }
 
 /* The frame at this position is a SACK of b with this ePSN, echo and map of the first 64

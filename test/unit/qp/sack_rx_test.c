@@ -41,7 +41,7 @@ expect_dropped(const struct pkt_spec *c, enum drop_reason why)
 	inject(&p.a, c);
 	assert_int_equal(p.a.stats.drop[why], before + 1);
 	assert_int_equal(p.a.stats.sack_received, 0);
-	assert_false(p.a.qp.req.sacked);
+	assert_false(p.a.qp.req.missing);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 	assert_int_equal(p.a.qp.req.una_psn, PSN_A);
 }
@@ -191,7 +191,7 @@ TEST(lies_cost_only_the_liar)
 	expect_idle(&p.a);
 	qp_link_advance(&p, UINT64_C(4096) << 14);
 	assert_int_equal(p.a.stats.ack_timeouts, 1);
-	assert_false(p.a.qp.req.sacked);
+	assert_false(p.a.qp.req.missing);
 	assert_int_equal(p.a.peer.send.inflight, 0);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 8);
 	assert_int_equal(p.a.peer.send.inflight, 8);
@@ -284,7 +284,7 @@ TEST(long_read_has_no_scoreboard)
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 4);
 	wire_drop_all(&p.a);
 	sack_arrives(req->una_psn, psn_add(req->una_psn, 50), 0x7);
-	assert_false(req->sacked);
+	assert_false(req->missing);
 	assert_int_equal(p.a.peer.send.inflight, 0);
 	assert_int_equal(key_free(&p.a.keys, key), 0);
 	end_in_error();
@@ -293,18 +293,18 @@ TEST(long_read_has_no_scoreboard)
 /* All scoreboards are taken: the NAK alone decides. */
 TEST(without_a_scoreboard_naks_decide)
 {
-	struct sack_board_list free;
+	struct txmap_list free;
 
 	open_default();
 	TAILQ_INIT(&free);
-	TAILQ_CONCAT(&free, &boards.free, link);
+	TAILQ_CONCAT(&free, &maps.free, link);
 	send_into_the_void(4);
 	sack_arrives(PSN_A, PSN_A + 3, 0x4);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 	wire_drop_all(&p.a);
-	TAILQ_CONCAT(&boards.free, &free, link);
+	TAILQ_CONCAT(&maps.free, &free, link);
 	end_in_error();
 }
 
@@ -324,10 +324,10 @@ TEST(nak_and_sack_resend_once)
 	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A + 1); /* its copy is under way */
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
 	inject_ack(&p.a, AETH_ACK, PSN_A + 3);
-	assert_false(p.a.qp.req.sacked);
+	assert_false(p.a.qp.req.missing);
 	send_into_the_void(2);
 	inject_ack(&p.a, AETH_NAK_SEQ, PSN_A + 4);
-	assert_true(p.a.qp.req.sacked);
+	assert_true(p.a.qp.req.missing);
 	assert_int_equal(p.a.qp.req.retry_left, p.a.qp.params.retry_cnt - 1);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 	wire_drop_all(&p.a);
@@ -387,7 +387,7 @@ TEST(copy_of_lost_memory_waits_for_the_timeout)
 	assert_int_equal(key_free(&p.a.keys, key), 0);
 	sack_arrives(PSN_A, PSN_A + 2, 0x2);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);
-	assert_false(p.a.qp.req.sacked);
+	assert_false(p.a.qp.req.missing);
 	assert_int_equal(p.a.peer.send.inflight, 3);
 	qp_link_advance(&p, UINT64_C(4096) << 14);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 0);

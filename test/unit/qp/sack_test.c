@@ -104,7 +104,7 @@ TEST(silent_process_of_a_peer_gets_more_packets)
 	assert_int_equal(p.a.peer.resend_shift, 1);
 	send_and_lose(1, 0);
 	respond(1);
-	assert_false(p.a.qp.req.sacked);
+	assert_false(p.a.qp.req.missing);
 	resend(2, 0);
 	respond(1);
 	close_discard();
@@ -120,13 +120,13 @@ TEST(dropped_tail_is_sent_again_after_one_probe)
 	hold_drop(&p.b.qp);
 	resend(1, 0);
 	respond(1);
-	assert_true(p.a.qp.req.sacked);
+	assert_true(p.a.qp.req.missing);
 	qp_link_advance(&p, 100 * NS_PER_US);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 	expect_frame(&p.a, 0, OPCODE_RC_SEND_ONLY, PSN_A + 1, 1);
 	wire_deliver_all(&p.a);
 	respond(1);
-	assert_false(p.a.qp.req.sacked);
+	assert_false(p.a.qp.req.missing);
 	resend(6, 0);
 	respond(1);
 	expect_all();
@@ -241,7 +241,7 @@ TEST(dropped_packets_are_sent_again)
 	hold_drop(&p.b.qp);
 	wire_deliver_all(&p.a);
 	respond(1); /* just packet 0 is acknowledged */
-	assert_true(p.a.qp.req.sacked);
+	assert_true(p.a.qp.req.missing);
 	inject_nth(5, true);
 	respond(2);
 	resend(4, 0);

@@ -234,21 +234,3 @@ TEST(threads_see_whole_requests)
 	assert_int_equal(sq.freed, REQUESTS);
 	sq_close();
 }
-
-/* Any number of bits is cleared, across words and around the end, and no other one. */
-TEST(bits_of_psns)
-{
-	struct psn_bits bits;
-
-	for (uint32_t psn = 0xFFFFF0; psn < 0xFFFFF0 + PSN_BITS; psn += 3) {
-		for (uint32_t n = 1; n <= PSN_BITS; n += n < 70 ? 1 : 31) {
-			memset(&bits, 0xff, sizeof(bits));
-			psn_bits_clear(&bits, psn, n);
-			for (uint32_t i = 0; i < PSN_BITS; i++)
-				assert_int_equal(psn_bit(&bits, psn + i), i >= n);
-			psn_bit_set(&bits, psn + n - 1);
-			for (uint32_t i = 0; i < PSN_BITS; i++)
-				assert_int_equal(psn_bit(&bits, psn + i), i >= n - 1);
-		}
-	}
-}

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <string.h>
+
 #include "case.h"
 #include "wire/psn.h"
 
@@ -42,4 +44,48 @@ TEST(half_way_is_earlier)
 	assert_int_equal(psn_diff(0x801002, 0x001002), -HALF);
 	assert_int_equal(psn_diff(0x001002, 0x801002), -HALF);
 	assert_int_equal(psn_diff(0x801001, 0x001002), HALF - 1);
+}
+
+/* Any number of bits is cleared and counted, across words and around the end, and no other one. */
+TEST(bits_of_psns)
+{
+	struct psn_bits bits;
+
+	for (uint32_t psn = 0xFFFFF0; psn < 0xFFFFF0 + PSN_BITS; psn += 3) {
+		for (uint32_t n = 1; n <= PSN_BITS; n += n < 70 ? 1 : 31) {
+			memset(&bits, 0xff, sizeof(bits));
+			assert_int_equal(psn_bits_clear(&bits, psn, n), n);
+			assert_int_equal(psn_bits_clear(&bits, psn, n), 0);
+			for (uint32_t i = 0; i < PSN_BITS; i++)
+				assert_int_equal(psn_bit(&bits, psn + i), i >= n);
+			psn_bit_set(&bits, psn + n - 1);
+			for (uint32_t i = 0; i < PSN_BITS; i++)
+				assert_int_equal(psn_bit(&bits, psn + i), i >= n - 1);
+		}
+	}
+}
+
+/* The next bit is found in any word, around the end of the PSNs, and never behind the end. */
+TEST(next_bit)
+{
+	for (uint32_t set = 0xFFFF80; set != 0x100; set = psn_add(set, 1)) {
+		struct psn_bits bits = {0};
+
+		psn_bit_set(&bits, set);
+		for (uint32_t before = 0; before < 200; before++) {
+			uint32_t from = (set - before) & PSN_MASK;
+
+			assert_int_equal(
+				psn_bits_next(&bits, from, psn_add(set, 30)), set);
+			assert_int_equal(
+				psn_bits_next(&bits, from, psn_add(set, 1)), set);
+			assert_int_equal(psn_bits_next(&bits, from, set), set);
+			if (before > 0)
+				assert_int_equal(
+					psn_bits_next(&bits, from, (set - 1) & PSN_MASK),
+					(set - 1) & PSN_MASK);
+		}
+		assert_int_equal(psn_bits_next(&bits, psn_add(set, 1), psn_add(set, 99)),
+			psn_add(set, 99));
+	}
 }
