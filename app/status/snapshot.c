@@ -44,29 +44,29 @@ client_find(const json_t *by_id, const json_t *object)
 	return json_object_get(by_id, id_text(object, text));
 }
 
-/* Moves each row of latencies to its client; that of departed clients has the id 0. Clients without a row have no
- * latencies. */
+/* Moves each row of this key to its client. Clients without one have an empty one. departed: the key of the row of departed
+ * clients, whose id is 0; NULL: there is none. */
 static void
-latencies_merge(json_t *daemon, const json_t *by_id)
+rows_merge(json_t *daemon, const json_t *by_id, const char *key, const char *departed)
 {
 	const json_t *row;
 	json_t *client;
 	size_t i;
 
 	json_array_foreach(json_object_get(daemon, "clients"), i, client)
-		json_object_set_new(client, "latencies", json_array());
+		json_object_set_new(client, key, json_array());
 
-	json_array_foreach(json_object_get(daemon, "latencies"), i, row)
+	json_array_foreach(json_object_get(daemon, key), i, row)
 	{
-		json_t *found = json_object_get(row, "latencies");
+		json_t *found = json_object_get(row, key);
 
 		client = client_find(by_id, row);
-		if (number_of(row, "id") == 0)
-			json_object_set(daemon, "departed_latencies", found);
+		if (number_of(row, "id") == 0 && departed != NULL)
+			json_object_set(daemon, departed, found);
 		else if (client != NULL)
-			json_object_set(client, "latencies", found);
+			json_object_set(client, key, found);
 	}
-	json_object_del(daemon, "latencies");
+	json_object_del(daemon, key);
 }
 
 json_t *
@@ -94,7 +94,8 @@ snapshot_read(char *text)
 		if (client != NULL)
 			json_object_update_missing(client, report);
 	}
-	latencies_merge(daemon, by_id);
+	rows_merge(daemon, by_id, "latencies", "departed_latencies");
+	rows_merge(daemon, by_id, "slowest", NULL);
 	json_decref(by_id);
 	json_object_update_missing(daemon, all);
 	json_object_del(daemon, "daemon");

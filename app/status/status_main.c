@@ -58,6 +58,9 @@ static const struct option_row option_rows[] = {
 		.text = "also print a line for each host that a client sends to"},
 	{OPTION_FLAG, 0, "latencies", NULL, MEMBER(view.latencies), .max = true,
 		.text = "also print how long requests took, by type of QP and operation"},
+	{OPTION_FLAG, 0, "slow", NULL, MEMBER(view.slow), .max = true,
+		.text = "also print the slowest requests, kept for five minutes, and where their time "
+			"went"},
 	{OPTION_FLAG, 0, "json", NULL, MEMBER(json), .max = true,
 		.text = "print everything as JSON; with --watch, one line each time"},
 	{OPTION_FLAG, 0, "prometheus", NULL, MEMBER(prometheus), .max = true,

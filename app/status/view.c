@@ -7,6 +7,7 @@
 #include "snapshot.h"
 #include "view.h"
 #include "view_latencies.h"
+#include "view_slowest.h"
 
 static const char *
 text_of(const json_t *object, const char *name)
@@ -330,6 +331,8 @@ view_client(FILE *to, const json_t *client, const struct view_conf *conf)
 	view_srqs(to, client);
 	if (conf->latencies)
 		view_latencies(to, "      ", json_object_get(client, "latencies"));
+	if (conf->slow)
+		view_slowest(to, json_object_get(client, "slowest"));
 	if (conf->peers)
 		view_peers(to, client);
 	if (conf->qps)

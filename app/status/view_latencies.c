@@ -5,8 +5,8 @@
 #include "snapshot.h"
 #include "view_latencies.h"
 
-static void
-time_print(FILE *to, double ns)
+void
+view_time(FILE *to, double ns)
 {
 	if (ns < 1e6)
 		fprintf(to, "%.1f us", ns / 1e3);
@@ -36,7 +36,7 @@ quantile_print(FILE *to, const json_t *row, double permille)
 	if (bound != NULL && strcmp(bound, "inf") != 0)
 		below = bound;
 	fputs(below == bound ? "within " : "above ", to);
-	time_print(to, strtod(below, NULL));
+	view_time(to, strtod(below, NULL));
 }
 
 void
@@ -55,7 +55,7 @@ view_latencies(FILE *to, const char *before, const json_t *rows)
 		if (type == NULL || op == NULL || count == 0)
 			continue;
 		fprintf(to, "%s%s %s: %.0f measured, mean ", before, type, op, count);
-		time_print(to, number_of(row, "sum_ns") / count);
+		view_time(to, number_of(row, "sum_ns") / count);
 		for (size_t k = 0; k < sizeof(permilles) / sizeof(permilles[0]); k++)
 			quantile_print(to, row, permilles[k]);
 		fputc('\n', to);

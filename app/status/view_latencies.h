@@ -10,4 +10,7 @@
 /* Prints a line for each row, a type of QP and an operation. Each begins with `before`. */
 void view_latencies(FILE *to, const char *before, const json_t *rows);
 
+/* Prints a time in us, ms or s. */
+void view_time(FILE *to, double ns);
+
 #endif

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/json_out.h"
+#include "engine/clock.h"
 #include "server/server_idle.h"
 #include "server/server_impair.h"
 #include "server/server_log.h"
@@ -12,9 +13,10 @@
 #include "switch/sw_client.h"
 
 #define ROWS_MAX 8 /* in a reply; a row has less than SW_DATA_MAX / ROWS_MAX bytes */
-#define LATENCY_SKIPS 63 /* clients without latencies that a request passes over */
-static_assert(LATENCY_TEXT_MAX + 64 < SW_DATA_MAX,
-	"but for latencies, of which a reply has one row");
+#define SAID_SKIPS                                                                       \
+	63 /* clients of which no request was measured that a request passes over */
+static_assert(LATENCY_TEXT_MAX + 64 < SW_DATA_MAX && SLOWEST_TEXT_MAX + 64 < SW_DATA_MAX,
+	"but for what clients say of their requests, of which a reply has one row");
 
 static void
 stats_print(struct json_out *j, const struct sw_stats *stats)
@@ -255,11 +257,33 @@ user_from(const struct conn *asker, uint32_t from)
 	return from <= asker->uid ? asker->account : NULL;
 }
 
-/* Copies the latencies of the first client with an id of at least `from` that has some. After LATENCY_SKIPS clients
- * without, also of one that has none: the next request goes on behind it. Returns false if there is none. */
+/* The numbers that clients give of their requests. */
+struct said {
+	enum sw_status_part part;
+	struct latencies latencies; /* a bounded copy */
+	const struct slowest *
+		slowest; /* where the client writes: slowest_copy() bounds what is read */
+	uint64_t wall_ns;
+};
+
+/* Returns whether the client says anything. */
 static bool
-latencies_find(
-	const struct conn *asker, uint32_t from, uint32_t *id, struct latencies *copy)
+said_take(struct said *said, const struct sw_client *c)
+{
+	const struct region_client *client = c->region.client;
+
+	said->slowest = &client->slowest;
+	if (said->part == SW_STATUS_SLOWEST)
+		return slowest_any(said->slowest, said->wall_ns);
+	said->latencies = (struct latencies){0}; /* it may have a sum */
+	latencies_add(&said->latencies, &client->latencies);
+	return !latencies_are_empty(&said->latencies);
+}
+
+/* Takes what the first client with an id of at least `from` says that says anything. After SAID_SKIPS clients that do
+ * not, also of one that does not: the next request goes on behind it. Returns false if there is none. */
+static bool
+said_find(const struct conn *asker, uint32_t from, uint32_t *id, struct said *said)
 {
 	const struct conn *conn = conn_from(asker, from);
 	const struct sw_client *c = conn != NULL ? conn->client : NULL;
@@ -270,30 +294,31 @@ latencies_find(
 		if (!conn_may_see(asker, conn->uid))
 			continue;
 		*id = c->id;
-		latencies_add(copy, &c->region.client->latencies);
-		if (!latencies_are_empty(copy) || skipped++ == LATENCY_SKIPS)
+		if (said_take(said, c) || skipped++ == SAID_SKIPS)
 			return true;
-		*copy = (struct latencies){0}; /* it may have a sum */
 	}
 	return false;
 }
 
-/* As row_print(), of the first client with an id of at least `from` that has some; 0: of departed clients. Prints a bounded copy
- * of what a client says. */
+/* As row_print(), of the first client with an id of at least `from` that says anything. Of latencies, 0: those of
+ * departed clients. */
 static bool
-latencies_row_print(
-	struct json_out *j, const struct conn *asker, uint32_t from, uint32_t *id)
+said_row_print(struct json_out *j, const struct conn *asker, enum sw_status_part part,
+	uint32_t from, uint32_t *id)
 {
-	struct latencies copy = {0};
+	struct said said = {.part = part, .wall_ns = clock_wall()};
 
 	*id = 0;
-	if (from == 0)
-		latencies_add(&copy, &asker->daemon->sw->departed_latencies);
-	else if (!latencies_find(asker, from, id, &copy))
+	if (from == 0 && part == SW_STATUS_LATENCIES)
+		latencies_add(&said.latencies, &asker->daemon->sw->departed_latencies);
+	else if (!said_find(asker, from, id, &said))
 		return false;
 	json_out_object(j, NULL);
 	json_out_uint(j, "id", *id);
-	latencies_print(j, "latencies", &copy);
+	if (part == SW_STATUS_LATENCIES)
+		latencies_print(j, "latencies", &said.latencies);
+	else
+		slowest_print(j, "slowest", said.slowest, said.wall_ns);
 	json_out_end(j);
 	return true;
 }
@@ -326,8 +351,8 @@ several_rows_print(struct json_out *j, const struct conn *asker, enum sw_status_
 {
 	unsigned n = 0;
 
-	if (part == SW_STATUS_LATENCIES)
-		return latencies_row_print(j, asker, from, id);
+	if (part >= SW_STATUS_LATENCIES)
+		return said_row_print(j, asker, part, from, id);
 	while (n < ROWS_MAX && row_print(j, asker, part, from, id)) {
 		from = *id + 1;
 		n++;
@@ -345,7 +370,7 @@ status_part(const struct conn *asker, enum sw_status_part part, uint32_t from,
 	bool found = true;
 	long len;
 
-	if (part > SW_STATUS_LATENCIES)
+	if (part > SW_STATUS_SLOWEST)
 		return -EINVAL;
 	j.to = fmemopen(reply->bytes, sizeof(reply->bytes), "w");
 	if (j.to == NULL)

@@ -60,6 +60,8 @@ progress_thread_sleep(struct progress_thread *t, uint64_t ns)
 	USDT(wake_up, 0u, n > 0 ? (uint32_t)n : 0u);
 	t->told = n > 0 && fds[1].revents != 0;
 	t->lags = n > 0 && pairs_wakes_read(shm, fds + OWN_FDS, pairs);
+	if (n > 0 && asleep_is_set(t->asleep))
+		engine_woke(t->engine);
 	for (unsigned i = 0; n > 0 && i < 2; i++) {
 		if (fds[i].revents & POLLIN)
 			fd_drain(fds[i].fd);

@@ -110,7 +110,8 @@ engine_start(struct shm *shm)
 
 	shm->now = engine_pass_time(e);
 	shm->dev_stats = engine_stats(e);
-	engine_set_latencies(e, &shm->region.client->latencies);
+	engine_set_latencies(
+		e, &shm->region.client->latencies, &shm->region.client->slowest);
 	shm->engine_thread = (struct engine_progress_thread){.wake = progress_thread_wake,
 		.arg = &shm->progress_thread,
 		.asleep = &shm->region.client->rx_asleep,

@@ -263,6 +263,8 @@ daemon_print(struct json_out *j, struct session *s)
 			rc = rows_print(j, s, "clients", SW_STATUS_CLIENT);
 		if (rc == 0)
 			rc = rows_print(j, s, "latencies", SW_STATUS_LATENCIES);
+		if (rc == 0)
+			rc = rows_print(j, s, "slowest", SW_STATUS_SLOWEST);
 	}
 	json_out_end(j);
 	return rc;

@@ -24,14 +24,20 @@ extern "C" {
  *             "clients": [{"id": 1, "pid": ..., ...}, ...],
  *             "latencies": [{"id": 1, "latencies": [{"type": "RC", "operation": "send",
  *                            "count": 3, "sum_ns": 7000, "buckets": {"512": 0, ...,
- *                            "inf": 0}}, ...]}, ...]},
+ *                            "inf": 0}}, ...]}, ...],
+ *             "slowest": [{"id": 1, "slowest": [{"type": "RC", "operation": "send",
+ *                          "requests": [{"ended_ns": ..., "took_ns": 9000,
+ *                                        "spent_ns": {"queue": 0, ...}, ...}, ...]},
+ *                          ...]}, ...]},
  *  "reports": [{"id": 1, "answered": true, "engine": {...}, "srq_count": N,
  *               "srqs": [...], "qps": [...]}, ...]}
  *
  * "port" is absent without a port, "queues" unless it has several. "departed" is the sum
  * of the counters of disconnected clients. "latencies" has a row for each client of which a
  * request was measured, and one with the id 0 for the disconnected clients of all users: how many measured requests of a type of QP and
- * an operation took how long, by the longest time that a bucket counts, in nanoseconds. A
+ * an operation took how long, by the longest time that a bucket counts, in nanoseconds. "slowest" has a row for each client of which
+ * a request was measured within five minutes: the slowest of them, and where their time went (struct
+ * rocade_slow_request); "ended_ns" counts from 1970. Rows have room for about 30 requests of a client. A
  * report contains the statistics of the client with the same id, with up to 256 SRQs and
  * 1024 QPs; "answered" is false if the client has not answered in time. Root and the
  * daemon's user get all rows, other callers those of their own user, and that with the id 0:

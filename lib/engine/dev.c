@@ -392,6 +392,16 @@ dev_latencies(struct dev *dev, struct latencies *out)
 		latencies_add(out, dev->engines[i]->times.latencies);
 }
 
+unsigned
+dev_slowest(struct dev *dev, unsigned engine, enum latency_type type, enum latency_op op,
+	uint64_t wall_ns, struct slow_request copy[SLOWEST_KEPT])
+{
+	struct engine *e = dev->engines[engine];
+
+	engine_slowest_clock(e);
+	return slowest_copy(e->times.slowest, type, op, wall_ns, copy);
+}
+
 /* Passes up to max peers of an engine to fn. Returns how many it has passed. */
 static unsigned
 engine_peers_each(const struct engine *e, unsigned max, dev_peer_fn fn, void *arg)

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include "base/slowest.h"
 #include "base/slab.h"
 #include "mem/key.h"
 #include "port/net.h"
@@ -236,9 +237,11 @@ void dev_cq_fail(struct dev *dev, struct cq *cq);
 void dev_gids_fill(const struct net_conf *net, uint8_t gids[DEV_GIDS][16]);
 /* Sums the engines' counters. */
 void dev_stats(struct dev *dev, struct port_stats *out);
-struct latencies;
 /* Sums the engines' histograms. */
 void dev_latencies(struct dev *dev, struct latencies *out);
+/* As slowest_copy(), of an engine. */
+unsigned dev_slowest(struct dev *dev, unsigned engine, enum latency_type type,
+	enum latency_op op, uint64_t wall_ns, struct slow_request copy[SLOWEST_KEPT]);
 /* Calls fn for peers of all engines, at most max of them, with the lock of their engine
  * held. Returns how many there are. */
 typedef void (*dev_peer_fn)(const struct peer_info *peer, void *arg);

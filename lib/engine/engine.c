@@ -45,7 +45,7 @@ tx_from_post(struct engine *e, struct qp *qp)
 	}
 	mr_fault_enter(&e->dev->keys);
 	pass_ns = e->shared.now;
-	e->shared.now = clock_now();
+	e->shared.now = e->times.before_ns = clock_now();
 	sent = engine_tx_qp(e, qp, e->shared.now);
 	if (sent) {
 		e->stats.tx_from_post++;
@@ -200,9 +200,22 @@ engine_stats(struct engine *e)
 }
 
 void
-engine_set_latencies(struct engine *e, struct latencies *to)
+engine_set_latencies(struct engine *e, struct latencies *to, struct slowest *slowest)
 {
 	e->times.latencies = to;
+	e->times.slowest = slowest;
+}
+
+void
+engine_slowest_clock(struct engine *e)
+{
+	slowest_clock_set(e->times.slowest, clock_now(), clock_wall());
+}
+
+void
+engine_woke(struct engine *e)
+{
+	__atomic_store_n(&e->times.woke_ns, clock_now(), __ATOMIC_RELAXED);
 }
 
 /* Control path. */
@@ -271,6 +284,8 @@ engine_create(struct dev *dev, unsigned index)
 	e->shared.peers = &e->peers;
 	e->shared.times = &e->times;
 	e->times.latencies = &e->times.own;
+	e->times.slowest = &e->times.own_slowest;
+	e->times.port_full_ns = &e->io.full_ns;
 	if (dev->conf.paths > 1)
 		e->shared.multipaths = &e->multipaths;
 	if (hold_arena_init(&e->hold) != 0 || txmaps_init(&e->txmaps) != 0 ||

@@ -66,7 +66,12 @@ const uint64_t *engine_pass_time(const struct engine *e);
 struct dev *engine_dev(struct engine *e);
 unsigned engine_index(const struct engine *e);
 struct port_stats *engine_stats(struct engine *e);
-/* Where the engine counts how long requests take, from now on. No QP has sent any. */
-void engine_set_latencies(struct engine *e, struct latencies *to);
+/* Where the engine counts how long requests take, and keeps the slowest ones, from now on. No QP has sent any. */
+void engine_set_latencies(
+	struct engine *e, struct latencies *to, struct slowest *slowest);
+/* Before the slowest requests are read: how its clock is related to that of the wall now. Any thread. */
+void engine_slowest_clock(struct engine *e);
+/* A thread that slept until packets came wakes up. Any thread. */
+void engine_woke(struct engine *e);
 
 #endif

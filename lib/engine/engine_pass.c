@@ -132,8 +132,10 @@ unsigned
 engine_run(struct engine *e, uint64_t now)
 {
 	uint32_t owner = engine_enter(e);
-	unsigned moved = engine_pass(e, now);
+	unsigned moved;
 
+	e->times.before_ns = e->shared.now;
+	moved = engine_pass(e, now);
 	engine_leave(e, owner);
 	return moved;
 }

@@ -190,6 +190,8 @@ engine_sleep_begin(struct engine *e)
 void
 engine_sleep_end(struct engine *e)
 {
+	if (e->sleep.armed)
+		engine_woke(e);
 	__atomic_store_n(&e->doorbells.asleep, 0, __ATOMIC_RELAXED);
 	rx_disarm(e);
 	timer_set(&e->sleep, 0);

@@ -37,6 +37,7 @@ unresolved_retry(struct engine *e)
 	while ((qp = TAILQ_FIRST(&e->unresolved)) != NULL) {
 		TAILQ_REMOVE(&e->unresolved, qp, sched.ready_link);
 		qp->sched.on_unresolved = false;
+		req_time_over(qp, SLOW_neighbour);
 		TAILQ_INSERT_TAIL(&e->ready, qp, sched.ready_link);
 	}
 }
@@ -106,6 +107,7 @@ unresolved_add(struct engine *e, struct qp *qp, uint64_t now)
 	if (!qp_wants_tx(qp))
 		return;
 	send_age_mark(qp, now);
+	req_time_wait(qp, SLOW_neighbour);
 	qp->sched.on_ready = qp->sched.on_unresolved = true;
 	TAILQ_INSERT_TAIL(&e->unresolved, qp, sched.ready_link);
 }

@@ -92,6 +92,8 @@ waiter_sleep(struct event_wait *w, bool *events)
 		words[n++] = futex_word(&w->e->taker.wakes, wakes, false);
 		rc = words_await(w, n);
 		USDT(wake_up, 1u, (uint32_t)(rc == 0));
+		if (rc == 0)
+			engine_woke(w->e);
 		event_take_awake(w->q);
 	}
 	/* The progress thread takes over in time: the waiter may leave after this. */

@@ -23,6 +23,7 @@ engine_set_progress_thread(
 {
 	e->progress_thread = progress_thread;
 	e->earliest_ns = TIME_NEVER;
+	e->times.before_ns = 0; /* posts run passes */
 	__atomic_store_n(&e->delayed_ack.manual, false, __ATOMIC_RELAXED);
 }
 

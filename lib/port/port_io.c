@@ -43,7 +43,20 @@ port_io_refused(struct port_io *io, const struct pkt *pkts, unsigned n, uint64_t
 	memcpy(io->backlog, pkts, n * sizeof(pkts[0]));
 	io->backlog_count = io->backlog_refused = n;
 	io->backlog_ns = now;
+	io->full_since_ns = now;
 	io->stats->tx_stalled++;
+}
+
+/* The port has refused the oldest frame until now. */
+static void
+full_count(struct port_io *io, uint64_t now)
+{
+	/* The clock of a post may be behind. */
+	if (now <= io->full_since_ns)
+		return;
+	if (io->backlog_refused != 0)
+		io->full_ns += now - io->full_since_ns;
+	io->full_since_ns = now;
 }
 
 /* A port that is down, or takes nothing for long, may never take anything again. Its
@@ -63,6 +76,7 @@ port_io_backlog_send(struct port_io *io, uint64_t now)
 	uint32_t count = io->backlog_count;
 	unsigned sent = io->queue.ops->tx_burst(io->queue.queue, io->backlog, count);
 
+	full_count(io, now);
 	for (unsigned i = 0; i < sent; i++)
 		io->stats->tx_bytes += io->backlog[i].len;
 	io->stats->tx_packets += sent;

@@ -29,6 +29,8 @@ struct port_io {
 	uint64_t stall_ns;
 	uint64_t link_poll_ns; /* when the link is polled next */
 	uint64_t backlog_ns;   /* when the port last took a frame, or the backlog began */
+	uint64_t full_since_ns; /* full_ns counts up to then */
+	uint64_t full_ns;       /* for how long the port has refused frames, all in all */
 	uint32_t cache_first, cache_count;
 	uint32_t backlog_count;
 	uint32_t backlog_refused;    /* the port has refused this many of them before */

@@ -72,12 +72,17 @@ una_advance(struct qp *qp, uint32_t end, uint64_t now)
 	req->rnr_left = qp->params.rnr_retry;
 	req->in_recovery = false;
 	req->read_restart = req->next_psn == end && req->sent_psn != end;
-	req->rnr_deadline = TIME_NEVER;
+	if (unlikely(req->rnr_deadline != TIME_NEVER)) {
+		req->rnr_deadline = TIME_NEVER;
+		req_time_over(qp, SLOW_rnr);
+	}
 	req->ack_deadline = TIME_NEVER;
 	if (req->next_psn != end)
 		req_timer_start(qp, now);
-	if (tlp_progress(qp, packets, now))
+	if (tlp_progress(qp, packets, now)) {
+		req_lost(qp, SLOW_nak);
 		req_rollback(qp, end);
+	}
 	if (unlikely(req_oldest_fault(req) != VERDICT_GO))
 		return req_oldest_fault(req);
 	req_check_drained(qp);
@@ -368,6 +373,7 @@ comp_ack_timeout(struct qp *qp)
 	qp->shared->stats->ack_timeouts++;
 	flight_note(qp, FLIGHT_ACK_TIMEOUT, qp->req.una_psn, 0);
 	qp->req.in_recovery = false;
+	req_lost(qp, SLOW_timer);
 	send_age_keep(qp);
 	qp->req.ack_deadline = TIME_NEVER;
 	if (unlikely(qp->multipath != 0))

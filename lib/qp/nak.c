@@ -35,6 +35,8 @@ nak_resend(struct qp *qp, enum verdict fault)
 	if (retry_spent(qp))
 		return fault;
 	flight_note(qp, FLIGHT_RESEND_ALL, req->una_psn, retries_note(qp));
+	if (fault != FAULT_ACK_TIMEOUT)
+		req_lost(qp, SLOW_nak);
 	req_rollback(qp, req->una_psn);
 	send_age_keep(qp);
 	req->ack_deadline = TIME_NEVER;
@@ -63,6 +65,7 @@ nak_behind_missing(struct qp *qp, enum read_gap_found found, uint64_t now)
 	if (found == READ_GAP_UNFIT) {
 		/* The loss has been charged already. */
 		if (missing_reads(qp) && req->in_recovery) {
+			req_lost(qp, SLOW_nak);
 			req_rollback(qp, req->una_psn);
 			tlp_cancel(qp);
 		}
@@ -75,6 +78,7 @@ nak_behind_missing(struct qp *qp, enum read_gap_found found, uint64_t now)
 	congestion_loss(qp, &qp->peer->read, now);
 	if (!req->in_recovery && retry_spent(qp))
 		return FAULT_NO_RESPONSE;
+	req_lost(qp, SLOW_nak);
 	req->in_recovery = true;
 	return VERDICT_DROP;
 }
@@ -100,6 +104,7 @@ rnr_nak(struct qp *qp, uint32_t psn, unsigned timer, uint64_t now)
 	send_age_keep(qp);
 	req->ack_deadline = TIME_NEVER;
 	req->rnr_deadline = now + rnr_timer_ns[timer];
+	req_time_wait(qp, SLOW_rnr);
 	tlp_cancel(qp);
 	return VERDICT_DROP;
 }

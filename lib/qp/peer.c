@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "qp/peer.h"
-#include "qp/qp.h"
+#include "qp/req_time.h"
 
 #define BUCKETS_MIN 64u
 
@@ -184,6 +184,7 @@ peer_block(struct peers *peers, struct qp *qp, struct peer_window *w)
 {
 	uint8_t on = w == &qp->peer->read ? BLOCKED_READ : BLOCKED_SEND;
 
+	req_time_blocked(qp);
 	if (qp->sched.on_blocked == on)
 		return;
 	peer_unblock(peers, qp);
@@ -207,4 +208,5 @@ peer_unblock(struct peers *peers, struct qp *qp)
 	if (TAILQ_EMPTY(&w->blocked))
 		TAILQ_REMOVE(&peers->blocked, w, blocked_link);
 	qp->sched.on_blocked = BLOCKED_NOT;
+	req_time_over(qp, SLOW_window);
 }

@@ -178,10 +178,12 @@ requests_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	struct burst burst;
 
-	if (unlikely(qp->type == IBV_QPT_UD))
+	if (unlikely(qp->type == IBV_QPT_UD)) {
 		burst = datagrams_tx(qp, pkts, n);
-	else
+	} else {
 		burst = req_tx(qp, pkts, n, now);
+		req_time_look(qp);
+	}
 	if (unlikely(qp->type == IBV_QPT_UC))
 		burst = uc_sent(qp, burst);
 	if (unlikely(burst.verdict != VERDICT_GO))
@@ -278,8 +280,10 @@ qp_timeout(struct qp *qp, uint64_t now)
 {
 	bool resend = false;
 
-	if (qp->req.rnr_deadline <= now)
+	if (qp->req.rnr_deadline <= now) {
 		qp->req.rnr_deadline = TIME_NEVER;
+		req_time_over(qp, SLOW_rnr);
+	}
 	if (qp->shared->answer_waits != NULL && timers_go_on(qp, now))
 		return;
 	if (qp->req.tlp_deadline <= now)

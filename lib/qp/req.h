@@ -92,6 +92,18 @@ req_timer_start(struct qp *qp, uint64_t now)
 		qp->req.ack_deadline = now + req_timeout_ns(qp);
 }
 
+/* Packets are to be sent again. While the ACK timer runs it shows since when the oldest one is that: until then the
+ * measured request did not wait for it. */
+static inline void
+req_lost(struct qp *qp, enum slow_part part)
+{
+	uint64_t stuck_ns = qp->req.ack_deadline - req_timeout_ns(qp);
+
+	if (qp->req.ack_deadline == TIME_NEVER)
+		stuck_ns = 0; /* not known */
+	req_time_lost(qp, part, stuck_ns);
+}
+
 static inline struct answer_wait *
 qp_answer_wait(const struct qp *qp)
 {
@@ -178,7 +190,9 @@ req_take_psns(struct qp *qp, const struct send_wqe *wqe, uint32_t packets)
 	end |= (wqe->flags & WQE_MARKS) << PSN_RANGE_FLAGS_SHIFT;
 	if (wr_has_response(wr_row(wqe)->kind))
 		end |= PSN_RANGE_NEEDS_RESPONSE;
-	if (packets != 0 && unlikely(--qp->untimed == 0))
+	if (packets == 0)
+		req_time_skip(qp);
+	else if (unlikely(--qp->untimed == 0))
 		end |= req_time_start(qp);
 	range->first_psn = req->next_psn;
 	/* Atomic, so that the compiler does not merge both members into one vector store:

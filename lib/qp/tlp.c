@@ -122,6 +122,7 @@ tlp_hole_sent(struct qp *qp, uint32_t psn, uint64_t now)
 {
 	struct requester *req = &qp->req;
 
+	req_lost(qp, SLOW_nak);
 	hole_arm(qp, now);
 	/* With selective acknowledgements the measurement of a later packet goes on, unless
 	 * none has ended yet. */
@@ -270,6 +271,7 @@ tlp_timeout(struct qp *qp, uint64_t now)
 		tlp_arm(qp, now);
 		return false;
 	}
+	req_lost(qp, SLOW_timer);
 	tlp_cancel(qp); /* armed again when the packets are sent */
 	if (req_oldest_needs_response(qp))
 		return true;

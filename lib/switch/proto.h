@@ -27,7 +27,7 @@
 #include "ucm/abi.h"
 
 #define SW_PROTO_MAGIC 0x726f6361u /* "roca" */
-#define SW_PROTO_VERSION 20
+#define SW_PROTO_VERSION 21
 #define SW_NAME_MAX 64
 #define SW_PROCESS_KEY 16 /* bytes of a process key */
 
@@ -137,6 +137,8 @@ enum sw_status_part {
 	/* How long requests took, by type of QP and operation. 0: of departed clients. Else of the first client, as above,
 	 * of which a request was measured, or of one before it of which none was. */
 	SW_STATUS_LATENCIES,
+	/* The slowest of these requests, and where their time went. In the same way, but of departed clients there is nothing. */
+	SW_STATUS_SLOWEST,
 };
 
 struct sw_request {

@@ -14,7 +14,7 @@
 #define ROCADE_SWITCH_REGION_H
 
 #include "base/asleep.h"
-#include "base/latencies.h"
+#include "base/slowest.h"
 #include "port/impair.h"
 #include "switch/sw_report.h"
 #include "switch/ring.h"
@@ -49,8 +49,9 @@ struct region_client {
 	/* packets that it has impaired, because the daemon told it to (struct sw_device) */
 	struct impair_stats impaired;
 	struct latencies latencies LINE_ALIGNED; /* of its requests */
+	struct slowest slowest LINE_ALIGNED;     /* of its requests */
 };
-static_assert(sizeof(struct region_client) <= 4096, "a page");
+static_assert(sizeof(struct region_client) <= 4 * 4096, "four pages");
 
 struct region_daemon {
 	uint32_t tx_cons LINE_ALIGNED;

@@ -147,6 +147,53 @@ rocade_port_latencies_sized(struct rocade_port *port, struct rocade_latency *row
 	return LATENCY_TYPES * LATENCY_OPS;
 }
 
+static struct rocade_slow_request
+slow_row(unsigned type, unsigned op, const struct slow_request *r, uint64_t wall_ns)
+{
+	return (struct rocade_slow_request){.type = latency_type_names[type],
+		.operation = latency_op_names[op],
+#define SLOW(name) .name##_ns = r->spent_ns[SLOW_##name],
+#include "base/slowest.def"
+		.took_ns = slow_total_ns(r),
+		.engine_before_ns = r->before_ns,
+		.age_ns = wall_ns > r->ended_ns ? wall_ns - r->ended_ns : 0,
+		.qpn = r->qpn,
+		.bytes = r->bytes,
+		.resent = r->resent,
+		.timers = r->timers,
+		.naks = r->naks,
+		.rnr_naks = r->rnr_naks};
+}
+
+EXPORT unsigned
+rocade_port_slowest_sized(struct rocade_port *port, struct rocade_slow_request *rows,
+	unsigned n, size_t row_size)
+{
+	const unsigned sets = LATENCY_TYPES * LATENCY_OPS;
+	uint64_t wall_ns = clock_wall();
+	unsigned found = 0;
+
+	if (arg_missing("port", port))
+		return 0;
+	n = rows_of(rows, n);
+	for (unsigned i = 0; i < port->dev->engine_count * sets; i++) {
+		unsigned type = i % sets / LATENCY_OPS, op = i % LATENCY_OPS;
+		struct slow_request copy[SLOWEST_KEPT];
+		unsigned count = dev_slowest(port->dev, i / sets, (enum latency_type)type,
+			(enum latency_op)op, wall_ns, copy);
+
+		for (unsigned k = 0; k < count; k++, found++) {
+			struct rocade_slow_request row =
+				slow_row(type, op, &copy[k], wall_ns);
+
+			if (found < n)
+				out_give((char *)rows + found * row_size, row_size, &row,
+					sizeof(row));
+		}
+	}
+	return found;
+}
+
 static struct rocade_peer_window
 window_row(const struct peer_window_info *w)
 {

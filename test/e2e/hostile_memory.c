@@ -35,12 +35,17 @@ mode_scribble(void)
 					   : offsetof(struct region_client, latencies)) /
 				      8;
 			uint64_t *said = (uint64_t *)&me.region.client->latencies;
+			/* with the slowest requests */
+			size_t said_words =
+				(sizeof(struct region_client) -
+					offsetof(struct region_client, latencies)) /
+				8;
 
 			for (unsigned i = 0; i < (all ? 1u << 16 : 3u); i++)
 				word[random_next() % span] =
 					random_next() >> random_next() % 64;
 			for (unsigned i = 0; i < 3; i++)
-				said[random_next() % (sizeof(struct latencies) / 8)] =
+				said[random_next() % said_words] =
 					random_next() >> random_next() % 64;
 			daemon_notify(&me);
 		} while (session_call(&me.session, &req, &reply, NULL, 0) == 0 &&

@@ -151,6 +151,8 @@ host_init(struct host *h, uint32_t qpn, uint32_t pd, bool srq)
 		.claim = &h->claim,
 		.times = &h->times};
 	h->times.latencies = &h->times.own;
+	h->times.slowest = &h->times.own_slowest;
+	h->times.port_full_ns = &h->port_full_ns;
 	peer_windows_init(&h->peer, conf->peer_window, &(struct cc_conf){.on = conf->cc});
 	h->peer.qps = 1;
 	assert_int_equal(qp_init(&h->qp, qpn, &qc, mem, &h->events, h), 0);

@@ -59,6 +59,7 @@ struct host {
 	struct qp_shared shared;
 	struct qp_claim claim;
 	struct req_times times; /* of the QP's requests */
+	uint64_t port_full_ns;  /* for how long the port has taken nothing */
 	struct port_stats stats;
 	struct key_table keys;
 	struct cq send_cq, recv_cq;

@@ -220,11 +220,13 @@ qp_link_advance(struct qp_link *p, uint64_t ns)
 	for (;;) {
 		uint64_t a = qp_deadline(&p->a.qp), b = qp_deadline(&p->b.qp);
 		uint64_t next = RTE_MIN(a, b);
+		struct host *h = a <= b ? &p->a : &p->b;
 
 		if (next > end)
 			break;
 		p->now = RTE_MAX(p->now, next);
-		qp_timeout(a <= b ? &p->a.qp : &p->b.qp, p->now);
+		h->shared.now = p->now;
+		qp_timeout(&h->qp, p->now);
 	}
 	p->now = end;
 }

@@ -144,12 +144,14 @@ TEST_WITH(rows_are_counted, objects_setup, cm_pair_close)
 	struct rocade_neigh neighs[2];
 	struct rocade_peer peers[2];
 	struct rocade_latency latencies[2];
+	struct rocade_slow_request slow[2];
 
 	NOTHING("port", 0, (int)rocade_port_stats(NULL, -1, rows, 2));
 	NOTHING("qp", 0, (int)rocade_qp_stats(NULL, rows, 2));
 	NOTHING("port", 0, (int)rocade_port_neighs(NULL, neighs, 2));
 	NOTHING("port", 0, (int)rocade_port_peers(NULL, peers, 2));
 	NOTHING("port", 0, (int)rocade_port_latencies(NULL, latencies, 2));
+	NOTHING("port", 0, (int)rocade_port_slowest(NULL, slow, 2));
 	NOTHING("cm", 0, (int)rocade_cm_stats(NULL, rows, 2));
 	assert_int_equal(rocade_port_stats(port, -1, NULL, 2),
 		rocade_port_stats(port, -1, rows, 2));
@@ -161,6 +163,7 @@ TEST_WITH(rows_are_counted, objects_setup, cm_pair_close)
 	assert_in_range(rocade_port_neighs(port, NULL, 2), 1, 8);
 	assert_in_range(rocade_port_peers(port, NULL, 2), 1, 8);
 	assert_int_equal(rocade_port_latencies(port, NULL, 2), 18);
+	assert_in_range(rocade_port_slowest(port, NULL, 2), 0, 72);
 }
 
 TEST_WITH(engine_functions, objects_setup, cm_pair_close)

@@ -356,6 +356,58 @@ TEST_WITH(test_latencies, api_setup, api_teardown)
 			latency_count_of(&later[i].row), latency_count_of(&rows[i]));
 }
 
+/* Of the first row, which is that of RC SENDs. */
+static uint64_t
+sum_ns(struct rocade_port *port)
+{
+	struct rocade_latency row;
+
+	(void)rocade_port_latencies(port, &row, 1);
+	return row.sum_ns;
+}
+
+/* Rows have the size that the program knows. The first SEND of a QP is measured: from its first packet on it took as long
+ * as the histogram says. */
+TEST_WITH(test_slowest, api_setup, api_teardown)
+{
+	struct {
+		struct rocade_slow_request row;
+		uint64_t more;
+	} later[8];
+	const struct rocade_slow_request *r = &later[0].row;
+	uint64_t before = sum_ns(pair.a.port);
+	struct ibv_wc wc;
+	unsigned n;
+
+	assert_int_equal(rocade_port_slowest(pair.a.port, NULL, 0), 0);
+	assert_int_equal(pair_post_srq(&pair.b, 0, 0, 64), 0);
+	assert_int_equal(pair_send(&pair.a, 0, 0, 0, 64, 0), 0);
+	pair_drain(&pair);
+	pair_poll_cq(&pair, pair.b.recv_cq, &wc, 1);
+	memset(later, 0xA5, sizeof(later));
+	n = rocade_port_slowest_sized(pair.a.port, &later[0].row, 8, sizeof(later[0]));
+	assert_int_equal(n, 1);
+	assert_string_equal(r->type, "RC");
+	assert_string_equal(r->operation, "send");
+	assert_int_equal(r->qpn, pair.a.qp[0]->qp_num);
+	assert_int_equal(r->bytes, 64);
+	assert_true(r->took_ns > 0);
+	assert_true(r->age_ns < UINT64_C(100000000000));
+	assert_int_equal(
+		r->took_ns - r->queue_ns - r->neighbour_ns, sum_ns(pair.a.port) - before);
+	assert_int_equal(r->queue_ns + r->window_ns + r->rnr_ns + r->neighbour_ns +
+				 r->port_ns + r->nak_ns + r->timer_ns + r->answer_ns +
+				 r->engine_ns,
+		r->took_ns);
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(later[i].more, i < n ? 0 : UINT64_C(0xA5A5A5A5A5A5A5A5));
+	/* There is no room for it. */
+	assert_int_equal(rocade_port_slowest_sized(
+				 pair.a.port, &later[1].row, 0, sizeof(later[0])),
+		1);
+	assert_int_equal(later[1].row.took_ns, UINT64_C(0xA5A5A5A5A5A5A5A5));
+}
+
 TEST_WITH(test_set_addresses, api_setup, api_teardown)
 {
 	union ibv_gid gid;

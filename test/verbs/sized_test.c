@@ -441,6 +441,7 @@ TEST(no_member_lies_in_the_padding_of_a_release)
 		LAYOUT(rocade_neigh, 40, 0),
 		LAYOUT(rocade_peer, 104, 0),
 		LAYOUT(rocade_latency, 216, 0),
+		LAYOUT(rocade_slow_request, 136, 0),
 		LAYOUT(rocade_impair, 24, 0),
 		LAYOUT(rocade_impair_stats, 32, 0),
 		LAYOUT(rocade_port_dump_conf, 32, 2),

@@ -204,6 +204,39 @@ TEST(latencies_have_their_client)
 		json_array_size(json_object_get(json_array_get(clients, 1), "latencies")),
 		2);
 	assert_null(json_object_get(snapshot, "latencies"));
+	assert_true(
+		json_is_array(json_object_get(json_array_get(clients, 1), "slowest")));
+	json_decref(snapshot);
+}
+
+/* Parts that are 0, and counts, are left out, and the longest part stands first. */
+TEST(slowest_requests_of_clients)
+{
+	const struct view_conf conf = {.slow = true};
+	json_t *snapshot = json_pack(
+		"{s:[{s:i,s:[{s:s,s:s,s:[{s:i,s:i,s:i,s:i,s:{s:i,s:i,s:i},s:i,s:i},"
+		"{s:i,s:i,s:i,s:i,s:{}}]}]}]}",
+		"clients", "id", 1, "slowest", "type", "RC", "operation", "read",
+		"requests", "ended_ns", 1, "qpn", 0x12ab, "bytes", 4096, "took_ns",
+		4200500, "spent_ns", "queue", 500, "window", 0, "timer", 4200000,
+		"resent", 3, "naks", 1, "ended_ns", 1, "qpn", 1, "bytes", 0, "took_ns", 0,
+		"spent_ns");
+	char *text = NULL;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
+
+	assert_non_null(to);
+	view_print(to, snapshot, &conf);
+	assert_int_equal(fclose(to), 0);
+	assert_non_null(strstr(text, "\n      slowest RC read:\n        4.2 ms, "));
+	assert_non_null(strstr(text,
+		" s ago, QP 0x0012ab, 4096 bytes: timer 4.2 ms, queue 0.5 us; "
+		"resent 3, NAKs 1\n        0.0 us, "));
+	assert_non_null(strstr(text, " s ago, QP 0x000001, 0 bytes\n"));
+	free(text);
+	text = text_of(snapshot, true);
+	assert_null(strstr(text, "slowest"));
+	free(text);
 	json_decref(snapshot);
 }
 

@@ -266,7 +266,7 @@ TEST_WITH(blocked_in_order, setup, teardown)
 	struct peer_window *a = &one->send, *b = &two->send;
 
 	for (unsigned i = 0; i < 4; i++)
-		qp[i] = (struct qp){.peer = i == 1 ? two : one};
+		qp[i] = (struct qp){.peer = i == 1 ? two : one, .untimed = 1};
 	for (unsigned i = 0; i < 4; i++)
 		peer_block(&peers, &qp[i], &qp[i].peer->send);
 	peer_block(&peers, &qp[0], a); /* it stays in place */
@@ -303,7 +303,7 @@ TEST_WITH(blocked_on_the_other_window, setup, teardown)
 	static struct qp qp[2];
 
 	for (unsigned i = 0; i < 2; i++) {
-		qp[i] = (struct qp){.peer = peer};
+		qp[i] = (struct qp){.peer = peer, .untimed = 1};
 		peer_block(&peers, &qp[i], &peer->send);
 	}
 	assert_int_equal(peer->send.qps_blocked, 2);

@@ -269,7 +269,7 @@ TEST(after_a_reset_requests_are_measured_again)
 /* Another QP of the engine has the place. */
 TEST(a_qp_without_a_place_is_not_measured)
 {
-	uint64_t *place = &p.a.times.since_ns[QPN_A % REQ_TIMES];
+	uint64_t *place = &p.a.times.places[QPN_A % REQ_TIMES].seen_ns;
 
 	qp_link_init_default(&p);
 	*place = 5;
@@ -294,7 +294,7 @@ TEST(a_clock_that_goes_back_counts_as_no_time)
 	host_recv(&p.b, 1, 0, 100);
 	host_send(&p.a, 1, 0, 100, IBV_SEND_SIGNALED);
 	host_pull(&p.a, PULL_ALL);
-	p.a.times.since_ns[QPN_A % REQ_TIMES] = p.now + 10;
+	p.a.times.places[QPN_A % REQ_TIMES].start_ns = p.now + 10;
 	qp_link_drain(&p);
 	expect_measured(LATENCY_TYPE_RC, LATENCY_OP_send, 0);
 	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
