@@ -69,6 +69,7 @@ expect_done(uint64_t wr_id, uint32_t len)
 TEST(a_slow_peer)
 {
 	qp_link_init_default(&p);
+	p.a.qp.stats.retransmitted = 5; /* of requests before it */
 	post(1, 100);
 	host_pull(&p.a, PULL_ALL);
 	wait_for(7 * STEP);

@@ -114,3 +114,24 @@ TEST(users_see_their_own_requests)
 	client_detach(&b, &c[1]);
 	fixture_close(&b);
 }
+
+/* The client of another user stands behind one of the asker's that says nothing. */
+TEST(users_see_no_requests_behind_their_own)
+{
+	struct fixture_client c[2];
+	struct server_fixture b;
+	struct conn *asker;
+
+	fixture_open(&b, (struct rocade_daemon_conf){.socket_mode = 0666});
+	assert_int_equal(client_attach(&b, &c[0]), 0);
+	assert_int_equal(client_attach(&b, &c[1]), 0);
+	client_says(&c[1], 1000, NS_PER_SEC);
+	asker = TAILQ_FIRST(&b.d->conns);
+	asker->uid = geteuid() + 1;
+	assert_string_equal(row_from(&b, &c[0], 1), "");
+	asker->uid = geteuid();
+	assert_true(has(row_from(&b, &c[0], 1), "{\"id\": 2, "));
+	client_detach(&b, &c[0]);
+	client_detach(&b, &c[1]);
+	fixture_close(&b);
+}
