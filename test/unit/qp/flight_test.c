@@ -151,7 +151,7 @@ TEST(losses)
 	expect_line("+0.00 us: peer answered that PSN 4097 is missing");
 	expect_line("+0.00 us: goes back to PSN 4097, try 1 of 1");
 	expect_line("+0.00 us: sent PSN 4097 to 4098 (packets: 2)");
-	expect_line("+100 us: sent a tail-loss probe of PSN 4097");
+	expect_line("+0.00 us: sent a tail-loss probe of PSN 4097");
 	expect_line("+0.00 us: oldest request failed, oldest PSN without an answer 4097: "
 		    "ACK_TIMEOUT: no answer, retries spent");
 	expect_line("+0.00 us: RTS to ERR");

@@ -25,7 +25,7 @@ peer_make(struct peers *peers, bool cc)
 
 TEST(shows_a_peer)
 {
-	struct qp qp[2] = {{.qpn = 0}};
+	struct qp qp[2] = {{.untimed = 1}, {.untimed = 1}};
 	struct peer_info info;
 	struct peers peers;
 	struct peer *peer = peer_make(&peers, false);
