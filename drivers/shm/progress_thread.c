@@ -350,8 +350,8 @@ progress_thread_main(void *arg)
 		}
 		busy_poll_sleeps(&t->busy, now);
 		go = sleep_and_note(t, shm, until, now);
-		if (!polled && !asleep_is_set_by_futex(t->asleep))
-			engine_asleep_clear(&shm->engine_thread);
+		if (!polled)
+			engine_asleep_leave(&shm->engine_thread);
 	}
 	return NULL;
 }

@@ -50,6 +50,20 @@ asleep_clear(uint32_t *asleep)
 	__atomic_and_fetch(asleep, ~UINT32_C(1), __ATOMIC_RELAXED);
 }
 
+/* The same, but leaves the flag of a thread that sleeps with ASLEEP_FUTEX, also if that thread sets it
+ * meanwhile. Returns whether it has cleared the flag. */
+static inline bool
+asleep_clear_unless_futex(uint32_t *asleep)
+{
+	uint32_t number = __atomic_load_n(asleep, __ATOMIC_RELAXED);
+
+	while ((number & (ASLEEP_FUTEX | 1)) == 1)
+		if (__atomic_compare_exchange_n(asleep, &number, number & ~UINT32_C(1),
+			    true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return true;
+	return false;
+}
+
 /* For the owner. */
 static inline bool
 asleep_is_set(const uint32_t *asleep)

@@ -54,6 +54,15 @@ engine_asleep_clear(const struct engine_progress_thread *t)
 		t->asleep_shown(t->arg);
 }
 
+/* The progress thread is awake: the same, but leaves the flag of a thread that waits for an event
+ * (event_wait.h). */
+static inline void
+engine_asleep_leave(const struct engine_progress_thread *t)
+{
+	if (asleep_clear_unless_futex(t->asleep) && t->asleep_shown != NULL)
+		t->asleep_shown(t->arg);
+}
+
 /* Switches the engine to manual progress for good; NULL: ends that. With the engine lock
  * held, or before other threads know the engine. */
 void engine_set_progress_thread(

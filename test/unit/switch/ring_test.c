@@ -118,6 +118,23 @@ TEST(sleeper_is_woken_once)
 	}
 }
 
+TEST(flag_of_a_thread_on_a_futex_stays)
+{
+	uint32_t asleep = 0;
+
+	asleep_set_how(&asleep, ASLEEP_FUTEX);
+	assert_false(asleep_clear_unless_futex(&asleep));
+	assert_true(asleep_is_set_by_futex(&asleep));
+	asleep_set(&asleep);
+	assert_true(asleep_clear_unless_futex(&asleep));
+	assert_false(asleep_is_set(&asleep));
+	assert_false(asleep_clear_unless_futex(&asleep));
+	assert_false(asleep_is_set(&asleep));
+	asleep_set_how(&asleep, ASLEEP_FUTEX);
+	asleep_clear(&asleep);
+	assert_false(asleep_is_set_by_futex(&asleep));
+}
+
 TEST(sleep_tells_how_to_wake)
 {
 	uint32_t asleep = 0, woken = 0;
