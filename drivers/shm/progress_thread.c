@@ -104,6 +104,15 @@ device_changed(const struct progress_thread *t)
 	return unlikely(__atomic_load_n(t->changes, __ATOMIC_ACQUIRE) != t->changes_seen);
 }
 
+/* Returns whether the daemon leaves packets in the ring, as one that is stopped. */
+static bool
+standstill_is_due(const struct progress_thread *t)
+{
+	const struct shm *shm = container_of(t, struct shm, progress_thread);
+
+	return unlikely(__atomic_load_n(&shm->standstill.is_due, __ATOMIC_RELAXED));
+}
+
 /* Returns whether the daemon has events of pairs, or is to be told of a spoiled one. */
 static bool
 pairs_are_due(const struct progress_thread *t)
@@ -152,6 +161,17 @@ device_refresh(struct progress_thread *t)
 			(void)dev_set_net(shm->dev, &device.net);
 	}
 	(void)dev_link_up(shm->dev);
+}
+
+/* A request that has no reply ends the session, as one of the program. */
+static void
+standstill_ask(struct progress_thread *t)
+{
+	struct shm *shm = container_of(t, struct shm, progress_thread);
+
+	__atomic_store_n(&shm->standstill.is_due, false, __ATOMIC_RELAXED);
+	if (!t->lost)
+		device_refresh(t);
 }
 
 /* Offers the core to other threads. Returns for how long they had it. */
@@ -220,7 +240,7 @@ progress_thread_run(struct progress_thread *t)
 		if (engine_progress_calls(t->engine) != polls)
 			return true;
 		if (__atomic_load_n(&t->stop, __ATOMIC_RELAXED) || device_changed(t) ||
-			pairs_are_due(t) || packets_are_due(t))
+			pairs_are_due(t) || packets_are_due(t) || standstill_is_due(t))
 			return false;
 	}
 	return false;
@@ -240,6 +260,8 @@ announced_handle(struct progress_thread *t)
 	}
 	if (packets_are_due(t))
 		packets_answer(t);
+	if (standstill_is_due(t))
+		standstill_ask(t);
 }
 
 /* Returns whether the application polls, so that this thread need not be woken for packets. With

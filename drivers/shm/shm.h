@@ -45,6 +45,15 @@ struct progress_thread {
 	bool lost; /* the connection to the daemon has ended */
 };
 
+/* Whether the daemon takes what is in the ring to it, for QPs whose timers have expired. */
+struct standstill {
+	uint32_t taken; /* up to here, when one looked last */
+	/* The progress thread is to ask the daemon: relaxed, the wake-up makes it seen. The other members
+	 * are the engine's. */
+	bool is_due;
+	uint64_t since_ns; /* since when it is so; 0: it has taken all */
+};
+
 struct shm {
 	struct session session;
 	struct region region;
@@ -62,6 +71,7 @@ struct shm {
 	const uint64_t *now;          /* of the engine's pass */
 	struct port_stats *dev_stats; /* of the engine */
 	int daemon_wake_fd;           /* an eventfd that wakes the daemon */
+	struct standstill standstill;
 	bool dead;   /* in a forked child: the port does no I/O, see fork.c */
 	void *queue; /* the port's only queue: points to this struct */
 	struct dev *dev;

@@ -33,6 +33,30 @@ daemon_ask(struct shm *shm, struct pair_qp *q, uint64_t now)
 	shm_tx_show(shm);
 }
 
+/* A daemon that runs leaves packets in the ring for that long only where its limits say so. */
+#define STANDSTILL_NS NS_PER_SEC
+
+/* While a program makes no request, nothing else finds that the daemon is stopped. Whether it is, a request
+ * shows. */
+static void
+standstill_look(struct shm *shm, uint64_t now)
+{
+	struct standstill *s = &shm->standstill;
+	uint32_t taken = __atomic_load_n(shm->tx.cons_shown, __ATOMIC_RELAXED);
+
+	if (taken == shm->tx.published) {
+		s->since_ns = 0;
+	} else if (s->since_ns == 0 || taken != s->taken) {
+		s->taken = taken;
+		s->since_ns = now;
+	} else if (now - s->since_ns >= STANDSTILL_NS) {
+		s->since_ns = now;
+		__atomic_store_n(&s->is_due, true, __ATOMIC_RELAXED);
+		if (shm->engine_thread.wake != NULL)
+			shm->engine_thread.wake(shm->engine_thread.arg);
+	}
+}
+
 static bool
 daemon_waits(
 	struct shm *shm, struct pair_qp *q, const struct answer_wait *wait, uint64_t now)
@@ -46,6 +70,7 @@ daemon_waits(
 		q->ask_since_ns = 0;
 		return false;
 	}
+	standstill_look(shm, now);
 	if (q->ask_replied || now >= q->ask_again_ns)
 		daemon_ask(shm, q, now);
 	return true;

@@ -233,6 +233,20 @@ def restart():
                      "%s: %s" % (status, text))
 
 
+def stopped():
+    """A client that makes no request notices by its packets that the daemon is stopped."""
+    with Daemon() as daemon:
+        client = flow(daemon, "fatal", "post")
+        client.wait_line()
+        daemon.process.send_signal(signal.SIGSTOP)
+        line = client.wait_line()
+        daemon.process.send_signal(signal.SIGKILL)
+        daemon.serve()
+        status, text = client.finish()
+        case("SIGSTOP to the daemon: a client that sends notices",
+             line == "fatal\n" and status == 0 and "open again" in text, "%s: %s" % (status, text))
+
+
 def idle():
     with Daemon() as daemon:
         client = flow(daemon, "idle")
@@ -243,4 +257,4 @@ def idle():
 
 
 if __name__ == "__main__":
-    sys.exit(run(kills, hostile, another_user, hoarders, restart, idle))
+    sys.exit(run(kills, hostile, another_user, hoarders, restart, stopped, idle))

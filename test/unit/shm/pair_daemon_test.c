@@ -102,6 +102,65 @@ TEST(question_waits_for_room)
 	fixture_close(&f);
 }
 
+static unsigned thread_woken;
+
+static void
+thread_wake(void *arg)
+{
+	(void)arg;
+	thread_woken++;
+}
+
+/* The time goes on, and the QP still waits. Returns whether the progress thread is to ask the daemon. */
+static bool
+standstill_after(struct pair_side *s, uint64_t ns, struct answer_wait *wait)
+{
+	bool is_due;
+
+	s->now += ns;
+	assert_true(side_waits(s, QP_1, wait));
+	is_due = s->shm->standstill.is_due;
+	s->shm->standstill.is_due = false;
+	return is_due;
+}
+
+/* The program makes no request, and the daemon is stopped. */
+TEST(daemon_that_takes_nothing_is_noticed)
+{
+	struct answer_wait wait = {.on = true};
+	struct pair_fixture f;
+
+	fixture_open(&f);
+	f.a.d.region.daemon->pairs_off = 1;
+	f.a.shm->engine_thread.wake = thread_wake;
+	thread_woken = 0;
+	wait.since_ns = f.a.now;
+	assert_int_equal(side_send(&f.a, QP_1, 2, 0), 2);
+	assert_false(standstill_after(&f.a, 0, &wait));
+	assert_false(standstill_after(&f.a, NS_PER_SEC - 1, &wait));
+	/* It takes a packet: it is slow. */
+	assert_true(daemon_finds(&f.a) > 1);
+	ring_release(&f.a.d.tx, 1);
+	assert_false(standstill_after(&f.a, 1, &wait));
+	assert_false(standstill_after(&f.a, NS_PER_SEC - 1, &wait));
+	assert_int_equal(thread_woken, 0);
+	assert_true(standstill_after(&f.a, 1, &wait));
+	assert_int_equal(thread_woken, 1);
+	/* It is asked once in a second. */
+	assert_false(standstill_after(&f.a, NS_PER_SEC - 1, &wait));
+	assert_true(standstill_after(&f.a, 1, &wait));
+	assert_int_equal(thread_woken, 2);
+	/* It takes all: what comes then has not waited yet. */
+	ring_release(&f.a.d.tx, daemon_finds(&f.a));
+	assert_false(standstill_after(&f.a, NS_PER_SEC, &wait));
+	assert_int_equal(side_send(&f.a, QP_1, 1, 0), 1);
+	assert_false(standstill_after(&f.a, NS_PER_SEC, &wait));
+	assert_false(standstill_after(&f.a, NS_PER_SEC - 1, &wait));
+	assert_true(standstill_after(&f.a, 1, &wait));
+	assert_int_equal(thread_woken, 3);
+	fixture_close(&f);
+}
+
 /* The daemon is shown up to where the client has answered. Its replies to the client's own questions need
  * no answer. */
 TEST(answered_packets_are_shown)

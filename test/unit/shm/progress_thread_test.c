@@ -135,6 +135,23 @@ TEST(device_change_is_reread)
 	assert_int_equal(refreshed, 4); /* once per change */
 }
 
+/* A request shows whether the daemon is stopped. */
+TEST(daemon_that_takes_nothing_is_asked)
+{
+	struct thread_fixture k;
+
+	refreshed = 0;
+	fixture_open(&k);
+	for (uint32_t n = 1; n < 5; n++) {
+		__atomic_store_n(&k.shm.standstill.is_due, true, __ATOMIC_RELAXED);
+		progress_thread_wake(&k.shm.progress_thread);
+		wait_until_set(&refreshed, n);
+	}
+	fixture_close(&k);
+	assert_int_equal(refreshed, 4); /* once each time */
+	assert_false(k.shm.standstill.is_due);
+}
+
 TEST(changed_addresses_are_taken_over)
 {
 	struct event_record event;
