@@ -20,7 +20,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct shm *ports;
 static uint32_t forks; /* from the process that has loaded the library to this one */
 
-/* Lock order everywhere: devices, device list, ports, device, session, engine locks, keys. Those of CQs
+/* Lock order everywhere: devices, device list, ports, device, pairs, session, engine locks, keys. Those of CQs
  * and SQs come before all of these, see queue/app_locks.h. */
 static void
 fork_prepare(void)
@@ -29,6 +29,7 @@ fork_prepare(void)
 	pthread_mutex_lock(&lock);
 	for (struct shm *s = ports; s != NULL; s = s->next) {
 		pthread_mutex_lock(&s->dev->lock);
+		pthread_mutex_lock(&s->pairs.serve_lock);
 		pthread_mutex_lock(&s->session.lock);
 		dev_engines_lock(s->dev);
 		rte_spinlock_lock(&s->dev->keys.lock);
@@ -78,6 +79,7 @@ fork_done(bool child)
 		else
 			dev_engines_unlock(s->dev);
 		pthread_mutex_unlock(&s->session.lock);
+		pthread_mutex_unlock(&s->pairs.serve_lock);
 		pthread_mutex_unlock(&s->dev->lock);
 	}
 	if (child)

@@ -23,6 +23,7 @@ pairs_init(struct shm_pairs *p)
 {
 	p->off = is_off(OFF_PAIRS);
 	p->place_off = is_off(OFF_PAIR_PLACE);
+	pthread_mutex_init(&p->serve_lock, NULL);
 	pthread_mutex_init(&p->sleep_lock, NULL);
 }
 
@@ -71,6 +72,7 @@ pairs_fini(struct shm_pairs *p)
 	p->count = 0;
 	alloc_put(&alloc_demand, p->qps, ((size_t)p->mask + 1) * sizeof(p->qps[0]));
 	alloc_put(&alloc_demand, p->buffers, (size_t)PAIR_RX_BUFFERS * p->geom.buf_size);
+	pthread_mutex_destroy(&p->serve_lock);
 	pthread_mutex_destroy(&p->sleep_lock);
 }
 
@@ -444,27 +446,40 @@ spoiled_take(struct shm *shm)
 	return partner;
 }
 
+/* Asks for an event, and does what it asks for. Returns false if the session has ended. req: acknowledges the
+ * event before; for the next call, this one. */
+static bool
+event_serve(struct shm *shm, struct sw_request *req)
+{
+	struct sw_reply reply = {.qpn = SW_PAIR_NONE};
+	int fds[PAIR_FDS];
+
+	if (session_call(&shm->session, req, &reply, fds, PAIR_FDS) != 0)
+		return false;
+	req->qpn = reply.client_id;
+	req->dest_qpn = reply.qpn == SW_PAIR_NONE ? SW_PAIR_NONE
+						  : pair_event_handle(shm, &reply, fds);
+	for (unsigned i = 0; i < PAIR_FDS; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	return true;
+}
+
 void
 pairs_serve(struct shm *shm)
 {
 	struct sw_request req = {.type = SW_PAIR};
-	struct sw_reply reply = {.qpn = SW_PAIR_NONE};
-	int fds[PAIR_FDS];
+	bool served;
 
 	do {
 		if (req.dest_qpn == SW_PAIR_NONE) {
 			req.qpn = spoiled_take(shm);
 			req.dest_qpn = req.qpn != 0 ? SW_PAIR_FAILED : SW_PAIR_NONE;
 		}
-		if (session_call(&shm->session, &req, &reply, fds, PAIR_FDS) != 0)
-			return;
-		req.qpn = reply.client_id;
-		req.dest_qpn = reply.qpn == SW_PAIR_NONE
-				       ? SW_PAIR_NONE
-				       : pair_event_handle(shm, &reply, fds);
-		for (unsigned i = 0; i < PAIR_FDS; i++)
-			if (fds[i] >= 0)
-				close(fds[i]);
-	} while (reply.qpn != SW_PAIR_NONE ||
-		 __atomic_load_n(&shm->pairs.spoiled, __ATOMIC_RELAXED));
+		pthread_mutex_lock(&shm->pairs.serve_lock);
+		served = event_serve(shm, &req);
+		pthread_mutex_unlock(&shm->pairs.serve_lock);
+	} while (served &&
+		 (req.dest_qpn != SW_PAIR_NONE ||
+			 __atomic_load_n(&shm->pairs.spoiled, __ATOMIC_RELAXED)));
 }

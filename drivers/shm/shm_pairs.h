@@ -111,6 +111,9 @@ struct shm_pairs {
 	uint32_t free_count;
 	/* By buffer: the pair whose slot has the packet's payload; NULL: the buffer has it. */
 	struct shm_pair *lender[PAIR_RX_BUFFERS];
+	/* Held while an event of a pair is served, from before its descriptors come: fork() waits until what
+	 * is mapped is in the set, or unmapped. */
+	pthread_mutex_t serve_lock;
 	/* Held to change which pairs there are, and by threads that are about to sleep, which do not
 	 * hold the engine lock. */
 	pthread_mutex_t sleep_lock;

@@ -329,6 +329,22 @@ daemon_forwards(struct pair_side *from, struct pair_side *to, unsigned n)
 	ring_release(&from->d.tx, n);
 }
 
+/* Parts of pairs that this process has mapped. */
+static inline unsigned
+parts_mapped(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512];
+	unsigned n = 0;
+
+	if (maps == NULL)
+		abort();
+	while (fgets(line, sizeof(line), maps) != NULL)
+		n += strstr(line, "rocade-pair") != NULL;
+	fclose(maps);
+	return n;
+}
+
 /* Clients without QPs and without a pair. */
 static inline void
 clients_open(struct pair_fixture *f)

@@ -34,21 +34,6 @@ setup(void **state)
 	return 0;
 }
 
-/* Parts of pairs that are mapped. */
-static unsigned
-parts_mapped(void)
-{
-	FILE *maps = fopen("/proc/self/maps", "r");
-	char line[512];
-	unsigned n = 0;
-
-	assert_non_null(maps);
-	while (fgets(line, sizeof(line), maps) != NULL)
-		n += strstr(line, "rocade-pair") != NULL;
-	fclose(maps);
-	return n;
-}
-
 static int
 teardown(void **state)
 {
@@ -424,6 +409,7 @@ TEST_WITH(environment_is_checked, setup, teardown)
 	setenv("ROCADE_OFF", "pairs", 1);
 	pairs_init(p);
 	assert_true(p->off);
+	pthread_mutex_destroy(&p->serve_lock);
 	pthread_mutex_destroy(&p->sleep_lock);
 	unsetenv("ROCADE_OFF");
 	free(p);
