@@ -23,6 +23,35 @@ peer_process_read(int socket)
 	return who;
 }
 
+#define OVERFLOW_UID 65534 /* the kernel's default */
+
+/* Reads the first numbers of a file. Returns how many there are, or -1 without the file. */
+static int
+numbers_read(const char *path, unsigned numbers[3])
+{
+	FILE *file = fopen(path, "re");
+	int n;
+
+	if (file == NULL)
+		return -1;
+	n = fscanf(file, "%u %u %u", &numbers[0], &numbers[1], &numbers[2]);
+	fclose(file);
+	return n < 0 ? 0 : n; /* it is empty */
+}
+
+uint32_t
+peer_shared_uid(const char *uid_map, const char *overflow_uid)
+{
+	unsigned map[3], uid[3];
+	int n = numbers_read(uid_map, map);
+
+	/* A kernel without user namespaces has no such file. Of the first namespace it is one line, with all
+	 * uids. */
+	if (n < 0 || (n == 3 && map[0] == 0 && map[1] == 0 && map[2] == UINT32_MAX))
+		return PEER_UID_NONE;
+	return numbers_read(overflow_uid, uid) > 0 ? uid[0] : OVERFLOW_UID;
+}
+
 int
 peer_process_open(int socket, pid_t pid)
 {

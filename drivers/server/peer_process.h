@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The process at the other end of a connection. Only server_conn.c calls this. */
+/* The process at the other end of a connection. Only server_conn.c and server.c call this. */
 #ifndef ROCADE_SERVER_PEER_PROCESS_H
 #define ROCADE_SERVER_PEER_PROCESS_H
 
+#include <stdint.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 
 /* Returns the process, and its user, that has connected the socket (SO_PEERCRED). The number of the
  * process is 0 if it is in another PID namespace. No right may rest on it. */
 struct ucred peer_process_read(int socket);
+
+#define PEER_UID_NONE UINT32_MAX /* no user has it */
+
+/* Returns the uid that the kernel shows for every user who has no number in the user namespace of this process, or
+ * PEER_UID_NONE: each has a number. The texts are those of the kernel's files with these names. */
+uint32_t peer_shared_uid(const char *uid_map, const char *overflow_uid);
 
 /*
  * Returns a pidfd of the process that has connected the socket; its number is pid

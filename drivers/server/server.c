@@ -14,6 +14,7 @@
 #include "base/base_alloc.h"
 #include "base/base_log.h"
 #include "engine/clock.h"
+#include "server/peer_process.h"
 #include "server/server_control.h"
 #include "server/server_conf.h"
 #include "server/server_conn.h"
@@ -184,6 +185,8 @@ rocade_daemon_create(const struct rocade_daemon_conf *conf, struct rocade_daemon
 		d->sets[i] = (struct fd_sets){.sleep = -1, .serve = -1};
 	d->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	clock_init();
+	d->shared_uid =
+		peer_shared_uid("/proc/self/uid_map", "/proc/sys/kernel/overflowuid");
 	err = events_open(d);
 	if (err == 0)
 		err = switch_create(d, conf);

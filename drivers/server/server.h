@@ -47,6 +47,7 @@ struct conn {
 	 * connections are of one process the key tells. */
 	pid_t pid;
 	uid_t uid;
+	bool shares_uid; /* with users whom the daemon cannot tell apart: peer_process.h */
 	uint64_t key[2]; /* of its process (switch/proto.h); 0: it has shown none */
 	LIST_ENTRY(conn) key_link; /* in by_key of its daemon, once it has shown a key */
 	char name[16];             /* of the process: printable, without quotes */
@@ -98,6 +99,7 @@ struct rocade_daemon {
 	bool queues_stopping;
 	struct accounts accounts;
 	struct subuids subuids; /* whose accounts are those of other uids */
+	uint32_t shared_uid;    /* of users without a number here, or PEER_UID_NONE */
 	struct control control;
 	uint32_t descriptors; /* most that may be open for clients */
 	bool others;          /* users other than the socket's owner may connect */

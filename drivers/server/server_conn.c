@@ -95,6 +95,7 @@ client_start(struct conn *conn, bool no_pairs)
 	conn->client->account = conn->account;
 	conn->client->no_pairs = no_pairs;
 	conn->client->privileged = conn_is_privileged(conn);
+	conn->client->shares_uid = conn->shares_uid;
 	rc = queue_wakes_move(conn);
 	if (rc != 0) {
 		sw_client_remove(conn->client);
@@ -251,6 +252,7 @@ conn_make(
 	conn->client_mem_fd = conn->daemon_mem_fd = -1;
 	conn->pid = who->pid;
 	conn->uid = who->uid;
+	conn->shares_uid = d->others && who->uid == d->shared_uid;
 	conn->account = account;
 	ucm_taker_init(&conn->taker);
 	/* Bounds the replies that a client leaves unread. */

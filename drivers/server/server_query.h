@@ -14,7 +14,7 @@
 static inline bool
 conn_is_privileged(const struct conn *conn)
 {
-	return conn->uid == 0 || conn->uid == geteuid();
+	return conn->uid == 0 || (conn->uid == geteuid() && !conn->shares_uid);
 }
 
 /* Returns whether the connection may see what belongs to a user. Every connection may see
@@ -22,7 +22,7 @@ conn_is_privileged(const struct conn *conn)
 static inline bool
 conn_may_see(const struct conn *asker, uid_t uid)
 {
-	return asker->uid == uid || conn_is_privileged(asker);
+	return (asker->uid == uid && !asker->shares_uid) || conn_is_privileged(asker);
 }
 
 /* Returns the first client that the asker may see with an id of at least `from`, or

@@ -311,6 +311,8 @@ rdmacm_client_create(struct conn *conn, uint32_t forks)
 		return rc;
 	}
 	ucm_session_set_user(client->session, conn->uid, conn_is_privileged(conn));
+	if (conn->shares_uid)
+		ucm_session_set_shared_uid(client->session);
 	ucm_session_charge(client->session, conn->account);
 	ucm_session_set_device_index(
 		client->session, sw_device_index(conn->daemon->device.index, forks));

@@ -116,6 +116,9 @@ struct sw_client {
 	uint32_t pair_count;
 	bool no_pairs;   /* it wants none */
 	bool privileged; /* may send controlled Q_Keys */
+	/* Processes of several users may have its uid, as the daemon sees them: no other client is of
+	 * its user for certain. */
+	bool shares_uid;
 	/* in sw->ended: index of the group to search next for its QPs */
 	uint32_t next_group;
 	bool dirty, lagging;

@@ -101,7 +101,7 @@ sw_client_ring_full(struct sw_client *to, const struct sw_client *from)
 	waited = full_for(to, t->now);
 	if (t->final_flush)
 		return false;
-	if (to->user == from->user)
+	if (to == from || (to->user == from->user && !to->shares_uid))
 		return waited < SW_BACKPRESSURE_NS;
 	may = other_user_may_wait(to, waited, t->now);
 	to->stats.rx_unheld += !may;

@@ -66,6 +66,13 @@ sw_client_holds(const struct sw_client *to)
 	return unlikely(__atomic_load_n(&to->holding, __ATOMIC_RELAXED));
 }
 
+/* Returns whether the two have the same rights. */
+static inline bool
+sw_clients_are_of_one_user(const struct sw_client *a, const struct sw_client *b)
+{
+	return a->uid == b->uid && (!a->shares_uid || a == b);
+}
+
 /* Called by sw_take.c: as sw_client_put(), for a packet of another thread. */
 void sw_client_put_taken(struct sw_client *to, const uint8_t *bytes, uint32_t len);
 

@@ -74,7 +74,7 @@ dump_wants(const struct sw_client *to, const struct sw_client *client, uint32_t 
 	const struct sw_dump_filter *f = &to->dump;
 
 	return (f->directions & direction) != 0 &&
-	       (to->dumps_all || to->uid == client->uid) &&
+	       (to->dumps_all || sw_clients_are_of_one_user(to, client)) &&
 	       (f->client == 0 || f->client == client->id) &&
 	       (f->qpn == 0 || f->qpn == qpn);
 }

@@ -19,7 +19,7 @@ sw_pair_possible(const struct sw_client *a, const struct sw_client *b)
 	/* A rate limit is kept by the switch, which does not see the packets of a pair. A client of
 	 * another user could keep the partner's part mapped when the pair has ended, form the next
 	 * pair, and so keep more and more memory that is charged to the partner. */
-	return a != b && a->uid == b->uid && sw->pair_ops != NULL &&
+	return a != b && sw_clients_are_of_one_user(a, b) && sw->pair_ops != NULL &&
 	       sw->conf.limits.pairs != 0 && sw->conf.limits.packets_per_s == 0 &&
 	       !a->no_pairs && !b->no_pairs;
 }
@@ -314,7 +314,8 @@ is_dumped(const struct sw_client *c)
 	const struct sw *sw = c->sw;
 
 	for (uint32_t i = 0; i < sw->dump_count; i++)
-		if (sw->dumps[i]->dumps_all || sw->dumps[i]->uid == c->uid)
+		if (sw->dumps[i]->dumps_all ||
+			sw_clients_are_of_one_user(sw->dumps[i], c))
 			return true;
 	return false;
 }

@@ -48,8 +48,9 @@ sw_qp_set_peer(struct sw_qp *qp, const uint8_t sgid[16], const uint8_t dgid[16],
 	struct sw_remote *remote = NULL;
 
 	if (!local) {
-		int rc = sw_remote_get(&sw->users.remotes, &qp->owner->user->remotes,
-			dgid, dest_qpn, sw->now, &remote);
+		const struct sw_client *c = qp->owner;
+		int rc = sw_remote_get(&sw->users.remotes, &c->user->remotes,
+			c->shares_uid ? c->id : 0, dgid, dest_qpn, sw->now, &remote);
 
 		if (rc != 0)
 			return rc;

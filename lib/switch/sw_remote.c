@@ -98,12 +98,13 @@ wait_is_over(const struct sw_remote *remote, uint64_t now)
 }
 
 int
-sw_remote_get(struct sw_remotes *t, struct sw_remote_owner *owner, const uint8_t gid[16],
-	uint32_t qpn, uint64_t now, struct sw_remote **out)
+sw_remote_get(struct sw_remotes *t, struct sw_remote_owner *owner, uint32_t holder,
+	const uint8_t gid[16], uint32_t qpn, uint64_t now, struct sw_remote **out)
 {
 	struct sw_remote *remote = remote_find(t, gid, qpn);
 
-	if (remote != NULL && remote->owner != owner && !wait_is_over(remote, now))
+	if (remote != NULL && (remote->owner != owner || remote->holder != holder) &&
+		!wait_is_over(remote, now))
 		return -EADDRINUSE;
 	if (remote == NULL) {
 		remote = alloc_get(&alloc_plain, "remote QP", sizeof(*remote));
@@ -116,6 +117,7 @@ sw_remote_get(struct sw_remotes *t, struct sw_remote_owner *owner, const uint8_t
 		waiting_remove(t, remote);
 	}
 	remote->owner = owner;
+	remote->holder = holder;
 	remote->qps++;
 	*out = remote;
 	return 0;
@@ -138,7 +140,7 @@ owner_of_most(const struct sw_remotes *t)
 void
 sw_remote_put(struct sw_remotes *t, struct sw_remote *remote, uint64_t now)
 {
-	struct sw_remote_owner *owner = remote->owner;
+	struct sw_remote_owner *owner = remote->owner, *most;
 
 	if (--remote->qps != 0)
 		return;
@@ -146,6 +148,11 @@ sw_remote_put(struct sw_remotes *t, struct sw_remote *remote, uint64_t now)
 	waiting_insert(t, remote);
 	while (wait_is_over(TAILQ_FIRST(&owner->waiting), now))
 		remote_free(t, TAILQ_FIRST(&owner->waiting));
-	if (t->waiting_count > SW_REMOTES_WAITING)
-		remote_free(t, TAILQ_FIRST(&owner_of_most(t)->waiting));
+	if (t->waiting_count <= SW_REMOTES_WAITING)
+		return;
+	most = owner_of_most(t);
+	/* Of several users with one uid the one that makes the room needed pays for it. */
+	remote_free(t, most == owner && remote->holder != 0
+			       ? remote
+			       : TAILQ_FIRST(&most->waiting));
 }

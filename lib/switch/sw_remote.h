@@ -26,6 +26,8 @@ struct sw_remote {
 	LIST_ENTRY(sw_remote) link;       /* in its bucket */
 	TAILQ_ENTRY(sw_remote) wait_link; /* in owner->waiting, if it waits */
 	struct sw_remote_owner *owner;
+	uint32_t
+		holder; /* the client that has it, where its owner is not one user; else 0 */
 	uint64_t free_ns; /* if it waits: since when */
 	uint8_t gid[16];
 	uint32_t qpn;
@@ -57,8 +59,8 @@ void sw_remote_owner_init(struct sw_remote_owner *owner);
 void sw_remote_owner_fini(struct sw_remotes *t, struct sw_remote_owner *owner);
 
 /* Registers a remote QP for one more QP of the owner's. Returns 0, -EADDRINUSE (it
- * belongs to another owner) or -ENOMEM. */
-int sw_remote_get(struct sw_remotes *t, struct sw_remote_owner *owner,
+ * belongs to another owner, or another holder) or -ENOMEM. */
+int sw_remote_get(struct sw_remotes *t, struct sw_remote_owner *owner, uint32_t holder,
 	const uint8_t gid[16], uint32_t qpn, uint64_t now, struct sw_remote **out);
 void sw_remote_put(struct sw_remotes *t, struct sw_remote *remote, uint64_t now);
 

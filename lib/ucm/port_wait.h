@@ -41,11 +41,12 @@ bool ucm_bindings_conflict(const struct ucm_binding *a, const struct ucm_binding
 
 void port_waits_init(struct port_waits *t);
 void port_waits_fini(struct port_waits *t);
-/* The user's listener ends. */
+/* The user's listener ends. user: the uid in the low half; the upper half tells users apart that have the same
+ * uid. The limits are by uid. */
 void port_wait_begin(
-	struct port_waits *t, const struct ucm_binding *b, uint32_t uid, uint64_t now);
+	struct port_waits *t, const struct ucm_binding *b, uint64_t user, uint64_t now);
 /* Returns whether the port waits for another user than this one. */
 bool port_waits_for_other(const struct port_waits *t, const struct ucm_binding *b,
-	uint32_t uid, uint64_t now);
+	uint64_t user, uint64_t now);
 
 #endif

@@ -128,6 +128,7 @@ ucm_session_create(struct ucm *ucm, void *owner, struct ucm_session **out)
 	s->ucm = ucm;
 	s->owner = owner;
 	s->device_index = UCM_NO_INDEX;
+	s->serial = (uint32_t)(ucm->session_count++ % UINT32_MAX) + 1;
 	rc = ucm_table_init(&s->ids, ucm->conf.limits.ids);
 	if (rc == 0)
 		rc = ucm_table_init(&s->channels, ucm->conf.limits.channels);
@@ -147,6 +148,12 @@ ucm_session_set_user(struct ucm_session *session, uint32_t uid, bool privileged)
 {
 	session->uid = uid;
 	session->privileged = privileged;
+}
+
+void
+ucm_session_set_shared_uid(struct ucm_session *session)
+{
+	session->shares_uid = true;
 }
 
 void

@@ -107,6 +107,8 @@ int ucm_session_create(struct ucm *ucm, void *owner, struct ucm_session **out);
  * IDs of one user may share a port, only a privileged user may bind to a port below 1024,
  * and a port at which a user has listened is only this user's for PORT_WAIT_NS more. */
 void ucm_session_set_user(struct ucm_session *session, uint32_t uid, bool privileged);
+/* Several users may have its uid, as the server sees them: a session shares no port with another one. */
+void ucm_session_set_shared_uid(struct ucm_session *session);
 /* The process knows the device, of which there is one, by this index. Before this call it is that of
  * ucm_device_add(). */
 void ucm_session_set_device_index(struct ucm_session *session, uint32_t index);

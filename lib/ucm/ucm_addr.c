@@ -160,8 +160,19 @@ is_afonly(const struct ucm_id *id, const struct ucm_addr *addr)
 static bool
 may_share(const struct ucm_id *a, const struct ucm_id *id)
 {
+	const struct ucm_session *of = a->channel->session, *wants = id->channel->session;
+
 	return id->reuse && a->reuse && a->state != UCM_LISTEN &&
-	       a->channel->session->uid == id->channel->session->uid;
+	       (of == wants || (of->uid == wants->uid && !of->shares_uid));
+}
+
+/* Returns the user of the session as port_wait.h knows it. */
+static uint64_t
+waiting_user(const struct ucm_session *session)
+{
+	uint64_t among = session->shares_uid ? session->serial : 0;
+
+	return among << 32 | session->uid;
 }
 
 /* Returns what an ID has. */
@@ -193,7 +204,7 @@ port_free(struct ucm *ucm, const struct ucm_id *id, uint16_t port,
 			return false;
 	}
 	return !port_waits_for_other(
-		&ucm->port_waits, &wanted, id->channel->session->uid, now);
+		&ucm->port_waits, &wanted, waiting_user(id->channel->session), now);
 }
 
 /* An ID was added to the bucket of the port, or removed from it. */
@@ -295,7 +306,8 @@ ucm_unbind(struct ucm_id *id, uint64_t now)
 	id->has_port = false;
 	account_give(session->account, ACCOUNT_cm_ports, 1);
 	if (id->state == UCM_LISTEN)
-		port_wait_begin(&session->ucm->port_waits, &has, session->uid, now);
+		port_wait_begin(
+			&session->ucm->port_waits, &has, waiting_user(session), now);
 }
 
 int

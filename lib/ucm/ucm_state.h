@@ -173,6 +173,8 @@ struct ucm_session {
 	uint32_t uid;
 	uint32_t device_index; /* UCM_NO_INDEX: that of the device */
 	bool privileged;       /* may bind to ports below 1024 */
+	bool shares_uid;       /* with users that the server cannot tell apart */
+	uint32_t serial;       /* not 0, and not that of the last 2^32 sessions */
 	struct ucm_table ids;
 	struct ucm_table channels;
 };
@@ -192,6 +194,7 @@ struct ucm {
 	struct random_key joins_key; /* of the hash of member and group */
 	struct ucm_id_list joins[UCM_JOIN_BUCKETS];
 	uint32_t id_count;
+	uint64_t session_count; /* that there were */
 	struct ucm_sessions sessions;
 	struct ucm_id_queue
 		deferred[2]; /* for UCM_DEFER_SHORT_NS, and for UCM_DEFER_NS */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Receivers with a full ring: for how long their senders are blocked. */
+#include "switch/sw_client.h"
 #include "switch_fixture.h"
 
 #define ALICE 1000
@@ -138,6 +139,43 @@ TEST(stopped_receiver_of_another_user_blocks_once)
 		SW_BACKPRESSURE_OTHERS_NS + NS_PER_MS);
 	assert_true(b.c[1].client->stats.rx_unheld != 0);
 	assert_int_equal(b.c[1].client->stats.rx_unheld, b.c[1].client->stats.rx_full);
+	fixture_close(&b);
+}
+
+/* So it is where the two have one uid that several users may have. */
+TEST(stopped_receiver_of_a_shared_uid_blocks_as_that_of_another_user)
+{
+	struct switch_fixture b;
+	struct frame_spec f;
+	uint64_t blocked;
+
+	fixture_open_users(&b, (const uint32_t[CLIENTS]){BOB, BOB, BOB});
+	b.c[1].client->shares_uid = true;
+	b.now = NS_PER_SEC;
+	f = frame_spec_valid(&b);
+	blocked = send_all_the_time(&b, &f, 10 * NS_PER_SEC, NS_PER_MS, TIME_NEVER, 0);
+	assert_in_range(blocked, SW_BACKPRESSURE_OTHERS_NS - NS_PER_MS,
+		SW_BACKPRESSURE_OTHERS_NS + NS_PER_MS);
+	fixture_close(&b);
+}
+
+/* A client is of its own user in any case. */
+TEST(client_that_sends_to_itself_waits_as_for_its_user)
+{
+	struct switch_fixture b;
+
+	fixture_open_users(&b, (const uint32_t[CLIENTS]){BOB, BOB, BOB});
+	b.c[0].client->shares_uid = true;
+	b.now = NS_PER_SEC;
+	sw_run(b.sw, b.now);
+	assert_true(ring_prod_refresh(&b.c[0].client->rx));
+	while (ring_room(&b.c[0].client->rx) != 0)
+		ring_put(&b.c[0].client->rx, &(struct ring_desc){.len = 0});
+	ring_publish(&b.c[0].client->rx);
+	(void)sw_client_ring_full(b.c[0].client, b.c[0].client);
+	b.sw->threads[0]->now += SW_BACKPRESSURE_OTHERS_NS;
+	assert_true(sw_client_ring_full(b.c[0].client, b.c[0].client));
+	assert_int_equal(b.c[0].client->stats.rx_unheld, 0);
 	fixture_close(&b);
 }
 

@@ -63,6 +63,23 @@ TEST(remote_qp_belongs_to_one_user)
 	fixture_close(&b);
 }
 
+/* Where several users may have one uid, a client shares a remote QP with no other one. */
+TEST(remote_qp_belongs_to_one_client_of_a_shared_uid)
+{
+	struct switch_fixture b;
+
+	users_open(&b);
+	b.c[0].client->shares_uid = b.c[1].client->shares_uid = true;
+	assert_int_equal(register_remote(&b, 0), 0);
+	assert_int_equal(register_remote(&b, 1), EADDRINUSE);
+	assert_int_equal(register_remote(&b, 0), 0);
+	assert_int_equal(qp_request(&b, 0, SW_PEER_CLEAR), 0);
+	assert_int_equal(register_remote(&b, 1), EADDRINUSE);
+	time_pass(&b, SW_REMOTE_WAIT_NS);
+	assert_int_equal(register_remote(&b, 1), 0);
+	fixture_close(&b);
+}
+
 /* A congestion notification goes to the registered peer only. */
 TEST(cnp_goes_to_the_registered_peer)
 {
@@ -216,6 +233,30 @@ TEST(clearing_the_peer_forwards_first)
 	fixture_close(&b);
 }
 
+/* Of users with one uid, who have one share, those of one do not push out another's. */
+TEST(waiting_remote_qps_of_others_with_the_uid_stay)
+{
+	const struct random_key key = {{1, 2}};
+	struct sw_remote_owner owner;
+	struct sw_remote *remote;
+	struct sw_remotes t;
+	uint8_t gid[16] = {1};
+
+	assert_int_equal(sw_remotes_init(&t, &key), 0);
+	sw_remote_owner_init(&owner);
+	assert_int_equal(sw_remote_get(&t, &owner, 1, gid, 0xFFFFFF, 0, &remote), 0);
+	sw_remote_put(&t, remote, 0);
+	for (uint32_t qpn = 0; qpn < SW_REMOTES_WAITING + 9; qpn++) {
+		assert_int_equal(sw_remote_get(&t, &owner, 2, gid, qpn, 0, &remote), 0);
+		sw_remote_put(&t, remote, 0);
+	}
+	assert_int_equal(t.waiting_count, SW_REMOTES_WAITING);
+	assert_int_equal(
+		sw_remote_get(&t, &owner, 2, gid, 0xFFFFFF, 0, &remote), -EADDRINUSE);
+	sw_remote_owner_fini(&t, &owner);
+	sw_remotes_fini(&t);
+}
+
 /* One user's waiting remote QPs do not push out another's. */
 TEST(waiting_remote_qps_are_limited)
 {
@@ -228,21 +269,21 @@ TEST(waiting_remote_qps_are_limited)
 	assert_int_equal(sw_remotes_init(&t, &key), 0);
 	sw_remote_owner_init(&many);
 	sw_remote_owner_init(&few);
-	assert_int_equal(sw_remote_get(&t, &few, gid, 0xFFFFFF, 0, &remote), 0);
+	assert_int_equal(sw_remote_get(&t, &few, 0, gid, 0xFFFFFF, 0, &remote), 0);
 	sw_remote_put(&t, remote, 0);
 	for (uint32_t qpn = 0; qpn < SW_REMOTES_WAITING + 9; qpn++) {
-		assert_int_equal(sw_remote_get(&t, &many, gid, qpn, 0, &remote), 0);
+		assert_int_equal(sw_remote_get(&t, &many, 0, gid, qpn, 0, &remote), 0);
 		sw_remote_put(&t, remote, 0);
 	}
 	assert_int_equal(t.waiting_count, SW_REMOTES_WAITING);
 	assert_int_equal(
-		sw_remote_get(&t, &many, gid, 0xFFFFFF, 0, &remote), -EADDRINUSE);
-	assert_int_equal(sw_remote_get(&t, &few, gid, 10, 0, &remote), -EADDRINUSE);
-	assert_int_equal(sw_remote_get(&t, &few, gid, 9, 0, &remote), 0);
+		sw_remote_get(&t, &many, 0, gid, 0xFFFFFF, 0, &remote), -EADDRINUSE);
+	assert_int_equal(sw_remote_get(&t, &few, 0, gid, 10, 0, &remote), -EADDRINUSE);
+	assert_int_equal(sw_remote_get(&t, &few, 0, gid, 9, 0, &remote), 0);
 	sw_remote_put(&t, remote, 0);
 	/* The next one that is released frees all whose time is over. */
 	assert_int_equal(
-		sw_remote_get(&t, &many, gid, 11, SW_REMOTE_WAIT_NS, &remote), 0);
+		sw_remote_get(&t, &many, 0, gid, 11, SW_REMOTE_WAIT_NS, &remote), 0);
 	sw_remote_put(&t, remote, SW_REMOTE_WAIT_NS);
 	assert_int_equal(many.waiting_count, 1);
 	sw_remote_owner_fini(&t, &many);

@@ -233,6 +233,22 @@ TEST(other_users_are_hidden)
 	fixture_payer = 0;
 }
 
+/* Nor does a client see those of others that have its uid, where several users may have it. */
+TEST(clients_of_a_shared_uid_are_hidden)
+{
+	struct switch_fixture b;
+
+	dump_open(&b, (const uint32_t[CLIENTS]){2, 2, 2});
+	for (unsigned i = 0; i < CLIENTS; i++)
+		b.c[i].client->shares_uid = true;
+	assert_int_equal(sw_dump_set(b.c[2].client, &everything, false, WALL_NS), 0);
+	assert_int_equal(b.c[0].region.daemon->pairs_off, 0);
+	assert_int_equal(b.c[2].region.daemon->pairs_off, 1);
+	(void)frame_pass(&b);
+	expect_no_copy(&b);
+	fixture_close(&b);
+}
+
 /* Packets that are dropped, or that do not come from the client's QP, are not copied. */
 TEST(dropped_packets_are_not_copied)
 {

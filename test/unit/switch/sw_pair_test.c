@@ -312,6 +312,17 @@ TEST(clients_of_two_users_have_no_pairs)
 	fixture_payer = 0;
 }
 
+/* In a user namespace processes of several users may have one uid. */
+TEST(clients_that_share_a_uid_have_no_pairs)
+{
+	struct switch_fixture b;
+
+	pair_fixture_open(&b);
+	b.c[0].client->shares_uid = b.c[1].client->shares_uid = true;
+	expect_no_pair(&b);
+	pair_fixture_close(&b);
+}
+
 /* The sender's ring index when the receiver was woken. */
 static struct {
 	const uint32_t *index;

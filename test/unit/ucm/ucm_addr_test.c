@@ -132,6 +132,28 @@ TEST_WITH(users_do_not_share_ports, ucm_setup, ucm_teardown)
 	assert_int_equal(bind_id(&ctx.client, c, "192.0.2.1", 5000), 0);
 }
 
+/* Nor do programs that have one uid, where several users may have it. */
+TEST_WITH(users_with_one_uid_do_not_share_ports, ucm_setup, ucm_teardown)
+{
+	uint32_t a = make_id(&ctx.server, RDMA_PS_TCP),
+		 b = make_id(&ctx.client, RDMA_PS_TCP),
+		 c = make_id(&ctx.client, RDMA_PS_TCP);
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct ucm_session *s = i == 0 ? ctx.server.session : ctx.client.session;
+
+		ucm_session_set_user(s, 65534, false);
+		ucm_session_set_shared_uid(s);
+	}
+	assert_int_equal(set_reuse(&ctx.server, a), 0);
+	assert_int_equal(set_reuse(&ctx.client, b), 0);
+	assert_int_equal(set_reuse(&ctx.client, c), 0);
+	assert_int_equal(bind_id(&ctx.client, b, "192.0.2.1", 5000), 0);
+	assert_int_equal(bind_id(&ctx.server, a, NULL, 5000), -EADDRINUSE);
+	/* A program's own IDs share it. */
+	assert_int_equal(bind_id(&ctx.client, c, "192.0.2.1", 5000), 0);
+}
+
 /* The same within a user: of two bound IDs, the one with the closer address does not
  * take the requests of the other. */
 TEST_WITH(closer_address_takes_no_requests, ucm_setup, ucm_teardown)
