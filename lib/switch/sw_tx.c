@@ -18,11 +18,12 @@ packet_share_ns(const struct sw_client *c)
 }
 
 /* Bounds what a client may send at once after it was idle: the packets of
- * RATE_BURST_NS. */
+ * RATE_BURST_NS, and one at least. each: the time of one. */
 static void
-rate_credit_bound(struct sw_client *c, uint64_t now)
+rate_credit_bound(struct sw_client *c, uint64_t each, uint64_t now)
 {
-	uint64_t from = now - RTE_MIN(now, RATE_BURST_NS);
+	uint64_t most = RTE_MAX(RATE_BURST_NS, each);
+	uint64_t from = now - RTE_MIN(now, most);
 
 	if (c->rate_ns < from)
 		c->rate_ns = from;
@@ -37,7 +38,7 @@ packets_allowed(struct sw_client *c, uint32_t want, uint64_t now)
 
 	if (likely(each == 0))
 		return want;
-	rate_credit_bound(c, now);
+	rate_credit_bound(c, each, now);
 	may = c->rate_ns >= now ? 0 : (now - c->rate_ns) / each;
 	if (may < want)
 		c->stats.throttled++;
@@ -60,7 +61,7 @@ sw_tx_flush(struct sw_client *client, bool final)
 		return;
 	sw_wait_serve(t);
 	n = ring_count(&client->tx);
-	rate_credit_bound(client, t->now);
+	rate_credit_bound(client, each, t->now);
 	t->final_flush = final;
 	for (sent = 0; sent < n; sent++) {
 		struct ring_desc desc = ring_peek(&client->tx, sent);
