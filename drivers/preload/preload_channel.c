@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/no_cancel.h"
+#include "base/own_thread.h"
 #include "preload/fd_stat.h"
 #include "preload/preload_channel.h"
 #include "preload/served.h"
@@ -19,6 +21,7 @@ struct channel {
 	ino_t ino; /* 0: no channel */
 	dev_t dev;
 	struct ucm_token token;
+	bool disconnects; /* that was the last command by this descriptor */
 };
 
 static struct channel channels[FD_NUMBERS];
@@ -94,6 +97,7 @@ channel_add(int fd, const struct ucm_token *token)
 		return -errno;
 	c->dev = st.st_dev;
 	c->token = *token;
+	__atomic_store_n(&c->disconnects, false, __ATOMIC_RELAXED);
 	/* Pairs with the acquire in channel_find(). */
 	__atomic_store_n(&c->ino, st.st_ino, __ATOMIC_RELEASE);
 	return 0;
@@ -184,13 +188,32 @@ event_wait(int fd)
 	return 0;
 }
 
+/* rdma_disconnect() of a synchronous ID waits for the end of the connection. The other end may be the
+ * program's, too: if no other thread can disconnect that, the server is told. */
+static bool
+waits_alone(int fd)
+{
+	bool alone = false;
+	int flags, state;
+
+	if (!__atomic_load_n(&channels[fd].disconnects, __ATOMIC_RELAXED))
+		return false;
+	state = no_cancel_begin();
+	flags = fcntl(fd, F_GETFL);
+	if (flags >= 0 && (flags & O_NONBLOCK) == 0)
+		alone = own_threads_and_main_only();
+	no_cancel_end(state);
+	return alone;
+}
+
 /* Replaces what is valid only in this process: the address of an option by its value, a
- * descriptor by the number of its channel. */
+ * descriptor by the number of its channel, the address of an event by how it is waited for. */
 static int
-command_read(uint32_t cmd, uint8_t *bytes, size_t *len)
+command_read(uint32_t cmd, uint8_t *bytes, size_t *len, bool alone)
 {
 	struct ucm_set_option *option = (struct ucm_set_option *)bytes;
 	struct rdma_ucm_migrate_id *migrate = (struct rdma_ucm_migrate_id *)bytes;
+	struct rdma_ucm_get_event *get = (struct rdma_ucm_get_event *)bytes;
 	const struct channel *from;
 
 	if (cmd == RDMA_USER_CM_CMD_SET_OPTION) {
@@ -204,13 +227,15 @@ command_read(uint32_t cmd, uint8_t *bytes, size_t *len)
 		if (from == NULL)
 			return -EBADF;
 		migrate->fd = from->token.number;
+	} else if (cmd == RDMA_USER_CM_CMD_GET_EVENT) {
+		get->response = alone ? UCM_GET_ALONE : 0;
 	}
 	return 0;
 }
 
 static int
 command_run(int fd, const struct ucm_token *token, const struct rdma_ucm_cmd_hdr *hdr,
-	const void *in)
+	const void *in, bool alone)
 {
 	const struct ucm_backend *backend = served_by.backend();
 	uint64_t bytes[UCM_MAX / sizeof(uint64_t)] = {0}, out[RTE_DIM(bytes)];
@@ -220,7 +245,7 @@ command_run(int fd, const struct ucm_token *token, const struct rdma_ucm_cmd_hdr
 	int rc;
 
 	memcpy(bytes, in, len);
-	rc = command_read(hdr->cmd, (uint8_t *)bytes, &len);
+	rc = command_read(hdr->cmd, (uint8_t *)bytes, &len, alone);
 	while (rc == 0) {
 		rc = backend->command(token, fd, hdr->cmd, bytes, len, out, &out_len);
 		if (rc != -EAGAIN || hdr->cmd != RDMA_USER_CM_CMD_GET_EVENT)
@@ -229,7 +254,7 @@ command_run(int fd, const struct ucm_token *token, const struct rdma_ucm_cmd_hdr
 	}
 	if (rc != 0 || command->response < 0)
 		return rc;
-	memcpy(&response, (const uint8_t *)bytes + command->response, sizeof(response));
+	memcpy(&response, (const uint8_t *)in + command->response, sizeof(response));
 	memcpy((void *)(uintptr_t)response, out, RTE_MIN(out_len, (size_t)hdr->out));
 	return 0;
 }
@@ -261,7 +286,7 @@ id_migrate(int fd, const struct ucm_token *token, const struct rdma_ucm_cmd_hdr 
 	if (channel == NULL)
 		return -EBADF;
 	from = channel->token;
-	rc = command_run(fd, token, hdr, in);
+	rc = command_run(fd, token, hdr, in, false);
 	if (rc == 0)
 		channel_settle((int)migrate.fd, &from);
 	return rc;
@@ -278,14 +303,14 @@ duplicate_close(void *arg)
  * then goes on waiting (rping relies on it). */
 static int
 event_get(int fd, const struct ucm_token *token, const struct rdma_ucm_cmd_hdr *hdr,
-	const void *in)
+	const void *in, bool alone)
 {
 	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0), rc;
 
 	if (own < 0)
-		return command_run(fd, token, hdr, in);
+		return command_run(fd, token, hdr, in, alone);
 	pthread_cleanup_push(duplicate_close, &own); /* recv() is a cancellation point */
-	rc = command_run(own, token, hdr, in);
+	rc = command_run(own, token, hdr, in, alone);
 	pthread_cleanup_pop(1);
 	return rc;
 }
@@ -299,10 +324,12 @@ command_dispatch(int fd, const struct ucm_token *token,
 	if (hdr->in < commands[hdr->cmd].least)
 		return -EINVAL;
 	if (hdr->cmd == RDMA_USER_CM_CMD_GET_EVENT)
-		return event_get(fd, token, hdr, in);
+		return event_get(fd, token, hdr, in, waits_alone(fd));
+	__atomic_store_n(&channels[fd].disconnects,
+		hdr->cmd == RDMA_USER_CM_CMD_DISCONNECT, __ATOMIC_RELAXED);
 	if (hdr->cmd == RDMA_USER_CM_CMD_MIGRATE_ID)
 		return id_migrate(fd, token, hdr, in);
-	return command_run(fd, token, hdr, in);
+	return command_run(fd, token, hdr, in, false);
 }
 
 ssize_t

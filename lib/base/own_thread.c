@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Control path. */
+#include <dirent.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -11,6 +13,7 @@
 #include "base/own_thread.h"
 
 #define CHANGE (UINT64_C(1) << 32)
+#define TASK_EXITING 0x4 /* PF_EXITING, in the flags of proc(5) */
 
 /* Of the process. librocade and librocade-verbs have a copy of this file each: the dynamic linker gives all
  * copies in a process the same variable. Weak: several definitions are meant, which AddressSanitizer would
@@ -69,6 +72,50 @@ own_threads_are_alone(void)
 		return false;
 	/* Otherwise the one number may be of other threads than the other. */
 	return count == 1 + (uint32_t)before &&
+	       __atomic_load_n(&rocade_own_threads.running, __ATOMIC_SEQ_CST) == before;
+}
+
+/* Returns whether the thread runs, and is not about to end: pthread_join(3) returns before the kernel has
+ * forgotten a thread. */
+static bool
+thread_goes_on(const char *tid)
+{
+	char path[64], line[512];
+	const char *rest;
+	unsigned flags = TASK_EXITING;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%.20s/stat", tid);
+	file = fopen(path, "re");
+	if (file == NULL)
+		return false;
+	/* The name may have blanks and parentheses. */
+	if (fgets(line, sizeof(line), file) != NULL &&
+		(rest = strrchr(line, ')')) != NULL)
+		(void)sscanf(rest, ") %*c %*d %*d %*d %*d %*d %u", &flags);
+	fclose(file);
+	return (flags & TASK_EXITING) == 0;
+}
+
+bool
+own_threads_and_main_only(void)
+{
+	uint64_t before = __atomic_load_n(&rocade_own_threads.running, __ATOMIC_SEQ_CST);
+	DIR *tasks = opendir("/proc/self/task");
+	const struct dirent *entry;
+	bool main_goes_on = false;
+	unsigned count = 0;
+
+	while (tasks != NULL && (entry = readdir(tasks)) != NULL) {
+		if (entry->d_name[0] == '.' || !thread_goes_on(entry->d_name))
+			continue;
+		count++;
+		main_goes_on |= atoi(entry->d_name) == getpid();
+	}
+	if (tasks != NULL)
+		closedir(tasks);
+	/* As above. */
+	return main_goes_on && count == 1 + (uint32_t)before &&
 	       __atomic_load_n(&rocade_own_threads.running, __ATOMIC_SEQ_CST) == before;
 }
 

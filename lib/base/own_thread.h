@@ -31,5 +31,7 @@ int own_thread_start(struct own_thread *t);
 /* Whether the main thread has ended and no other thread is left but those that were started by
  * own_thread_start(). */
 bool own_threads_are_alone(void);
+/* Whether the main thread lives, and is the only thread of the program. */
+bool own_threads_and_main_only(void);
 
 #endif

@@ -6,6 +6,7 @@
 #include "cm/backlog.h"
 #include "cm/cm_tx.h"
 #include "cm/state.h"
+#include "cm/table.h"
 #include "port/net.h"
 
 #define LID_ROCE 0xFFFF
@@ -254,6 +255,19 @@ cm_disconnect(struct cm_conn *conn, const void *private, size_t len, uint64_t no
 	conn->cm->stats.disconnected += conn->state == CM_ESTABLISHED;
 	conn_dreq_send(conn, private, len, now);
 	return 0;
+}
+
+void *
+cm_awaited_user(const struct cm_conn *conn)
+{
+	const struct cm_conn *peer = conn_find(conn->cm, conn->remote_id);
+
+	/* The ID of another host may be that of a connection here. */
+	if (conn->state != CM_DREQ_SENT || peer == NULL || peer->state != CM_DREQ_RCVD ||
+		peer->remote_id != conn->local_id ||
+		memcmp(peer->path.dgid, conn->path.sgid, 16) != 0)
+		return NULL;
+	return peer->user;
 }
 
 int

@@ -254,6 +254,10 @@ int cm_established(struct cm_conn *conn, uint64_t now);
  * the peer. Returns -ENOTCONN also if that was done already. */
 int cm_disconnect(struct cm_conn *conn, const void *private, size_t len, uint64_t now);
 
+/* Returns the user of the connection that has got the DREQ of this one, if that is a connection of this manager whose
+ * user has not answered; else NULL. */
+void *cm_awaited_user(const struct cm_conn *conn);
+
 int cm_sidr_request(struct cm *cm, const struct cm_request *req, void *user, uint64_t now,
 	struct cm_conn **out);
 /* Passive side: sends the SIDR_REP. qpn and qkey are sent only with CM_SIDR_VALID. */

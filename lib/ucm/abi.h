@@ -2,7 +2,7 @@
 /*
  * The commands that a program writes to /dev/infiniband/rdma_cm, in the format in which
  * they travel between the process and the server: the structures of
- * <rdma/rdma_user_cm.h>. Pointers in them have no meaning. In MIGRATE_ID, fd is the
+ * <rdma/rdma_user_cm.h>. Pointers in them have no meaning: see UCM_GET_ALONE. In MIGRATE_ID, fd is the
  * number of a channel.
  */
 #ifndef ROCADE_UCM_ABI_H
@@ -39,6 +39,10 @@ struct ucm_write_cm_event {
 	uint32_t event, status;
 	uint64_t arg;
 };
+
+/* In place of the address of GET_EVENT's reply: the thread that waits for the event is the only one of its
+ * program. */
+#define UCM_GET_ALONE UINT64_MAX
 
 #define UCM_MAX 512 /* size limit of a command or reply, in bytes */
 

@@ -249,11 +249,30 @@ ucm_events_migrate(struct ucm_id *id, struct ucm_channel *to)
 		channel_wake(to);
 }
 
+/* The only thread of a program has disconnected one end of a connection with itself, and waits for the end of
+ * that. No other thread can disconnect the other end before the repeats of the DREQ are over. No packet is
+ * lost by it: the first end's command has shown what it had sent, and its QP sends no more. */
+static void
+own_end_disconnect(const struct ucm_call *call)
+{
+	const struct ucm_id *id = LIST_FIRST(&call->channel->ids), *other;
+
+	/* At an event of another ID the program would go on. */
+	if (id == NULL || LIST_NEXT(id, link) != NULL || id->conn == NULL)
+		return;
+	other = cm_awaited_user(id->conn);
+	if (other != NULL && other->channel->session == call->session)
+		(void)cm_disconnect(other->conn, NULL, 0, call->now);
+}
+
 int
 ucm_do_get_event(struct ucm_call *call)
 {
+	const struct rdma_ucm_get_event *cmd = call->in;
 	struct ucm_event *event = TAILQ_FIRST(&call->channel->events);
 
+	if (event == NULL && cmd->response == UCM_GET_ALONE)
+		own_end_disconnect(call);
 	if (event == NULL)
 		return -EAGAIN;
 	memcpy(call->out, &event->resp, sizeof(event->resp));

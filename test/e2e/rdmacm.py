@@ -20,6 +20,7 @@ from process import until  # noqa: E402
 from tap import case, run  # noqa: E402
 
 CM_ORDER = os.path.join(CLIENTS, "test/e2e/cm_order")
+CM_ITSELF = os.path.join(CLIENTS, "test/e2e/cm_itself")
 ADDRESS = "192.0.2.1"
 TIMEOUT_S = 60
 
@@ -200,6 +201,16 @@ def order():
                  done.returncode == 0 and done.stdout.startswith("0 messages"), done.stdout + done.stderr)
 
 
+def itself():
+    """A program of one thread disconnects an end of a connection with itself, and waits for its end."""
+    with Daemon() as daemon:
+        done = daemon.run(CM_ITSELF, ADDRESS, timeout_s=TIMEOUT_S)
+        moved = daemon.status()["rdma_cm"]
+        case("rdma_disconnect() returns to a program that could only answer itself",
+             done.returncode == 0 and done.stdout == "disconnected\n", done.stdout + done.stderr)
+        case("its DREQ was not repeated", moved["resent"] == 0 and moved["unanswered"] == 0, moved)
+
+
 if __name__ == "__main__":
     sys.exit(run(*([programs] if sys.argv[1:] else [programs, copy, death, duplicated_channel,
-                                                    refused, order])))
+                                                    refused, order, itself])))

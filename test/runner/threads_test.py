@@ -11,8 +11,9 @@ import sys
 # Threads that live in a child process which gives up privileges or system calls: ThreadSanitizer's
 # run-time library makes calls that are not permitted there. rdmacm, rdmacm_addrinfo: librdmacm and
 # libibverbs query the port while an engine runs, which counts without atomic instructions.
-# own_thread: a process under ThreadSanitizer has one more thread, which does not end.
-EXEMPT = ("privileges", "syscall_filter", "rdmacm", "rdmacm_addrinfo", "own_thread")
+# own_thread, preload_alone: a process under ThreadSanitizer has one more thread, which does not end.
+EXEMPT = ("privileges", "syscall_filter", "rdmacm", "rdmacm_addrinfo", "own_thread",
+          "preload_alone")
 THREADS = re.compile(r"\b(pthread_create|own_thread_start|pair_threads_start|flight_printer_start) ?\(|"
                      r"\"(traffic|thread_fixture)\.h\"")
 

@@ -16,6 +16,7 @@
 #include "case.h"
 
 #define OTHER_STATUS 9
+#define JOINED 2000
 
 /* A main thread that has ended leaves what it had allocated. */
 __attribute__((visibility("default"))) int __lsan_is_turned_off(void);
@@ -300,6 +301,62 @@ TEST(main_thread_counts_while_it_lives)
 	char said[8];
 
 	assert_int_equal(child_run(child_start, alone_beside_main, said), 0);
+	assert_string_equal(said, "w");
+}
+
+static void
+main_beside_own(void)
+{
+	say(own_threads_and_main_only() ? 'm' : 'w');
+	own_start(wait_for_ever);
+	if (!awaited(__atomic_load_n(&own_runs, __ATOMIC_RELAXED)))
+		_exit(OTHER_STATUS);
+	say(own_threads_and_main_only() ? 'm' : 'w');
+	/* The kernel may count a thread for a moment that has been joined. */
+	for (unsigned i = 0; i < JOINED; i++) {
+		pthread_t thread;
+
+		if (pthread_create(&thread, NULL, end_at_once, NULL) != 0 ||
+			pthread_join(thread, NULL) != 0)
+			_exit(OTHER_STATUS);
+		if (!own_threads_and_main_only())
+			say('j');
+	}
+	thread_start(wait_for_ever);
+	say(own_threads_and_main_only() ? 'm' : 'w');
+	_exit(0);
+}
+
+/* No other thread of the program can do what it waits for. */
+TEST(main_thread_is_known_to_be_the_only_one)
+{
+	char said[8];
+
+	assert_int_equal(child_run(child_start, main_beside_own, said), 0);
+	assert_string_equal(said, "mmw");
+}
+
+static void *
+worker_beside_the_ended_main(void *unused)
+{
+	if (!awaited(main_has_ended()))
+		_exit(OTHER_STATUS);
+	say(own_threads_and_main_only() ? 'm' : 'w');
+	_exit(0);
+	return unused;
+}
+
+static void
+worker_only(void)
+{
+	thread_start(worker_beside_the_ended_main);
+}
+
+TEST(ended_main_thread_is_not_the_only_one)
+{
+	char said[8];
+
+	assert_int_equal(child_run(child_start, worker_only, said), 0);
 	assert_string_equal(said, "w");
 }
 

@@ -447,10 +447,27 @@ TEST(connection_within_one_manager)
 	assert_int_equal(cm_confirm(active, NULL, 0, pair.now), 0);
 	AROUND();
 	assert_ptr_equal(expect_event(&pair, B, CM_EVENT_ESTABLISHED).conn, e.conn);
-	cm_release(active, pair.now);
+	/* The other end is known while its user has to answer the DREQ. */
+	cm_set_user(e.conn, "passive");
+	assert_null(cm_awaited_user(active));
+	assert_int_equal(cm_disconnect(active, NULL, 0, pair.now), 0);
+	assert_null(cm_awaited_user(active));
 	AROUND();
-#undef AROUND
+	assert_string_equal(cm_awaited_user(active), "passive");
+	assert_null(cm_awaited_user(e.conn));
+	/* The IDs are those of each other, but the peer is another host's. */
+	e.conn->path.dgid[15]++;
+	assert_null(cm_awaited_user(active));
+	e.conn->path.dgid[15]--;
+	e.conn->remote_id++;
+	assert_null(cm_awaited_user(active));
+	e.conn->remote_id--;
 	expect_event(&pair, B, CM_EVENT_DISCONNECTED);
 	cm_release(e.conn, pair.now);
+	AROUND();
+#undef AROUND
+	assert_null(cm_awaited_user(active));
+	expect_event(&pair, B, CM_EVENT_DISCONNECTED);
+	cm_release(active, pair.now);
 	cm_pair_fini(&pair);
 }

@@ -37,6 +37,84 @@ TEST_WITH(destroyed_id_confirms_the_end, ucm_setup, ucm_teardown)
 	expect_event(&ctx.client, UCM_EVENT_DISCONNECTED);
 }
 
+static struct test_process second; /* another channel of the client */
+
+/* Returns a connection of the client with itself, whose passive end is in the second channel. */
+static struct id_pair
+own_pair_connected(void)
+{
+	struct test_process *client = &ctx.client;
+	struct id_pair pair;
+
+	second = (struct test_process){.session = client->session};
+	assert_int_equal(ucm_channel_open(second.session, &second, &second.channel,
+				 &second.number),
+		0);
+	pair.listener = make_id(&second, RDMA_PS_TCP);
+	assert_int_equal(bind_id(&second, pair.listener, NULL, LISTEN_PORT), 0);
+	assert_int_equal(listen_id(&second, pair.listener, 4), 0);
+	pair.active = make_routed_id(RDMA_PS_TCP);
+	assert_int_equal(connect_id(client, pair.active, CLIENT_QPN, "hello"), 0);
+	pair.passive = expect_event(&second, UCM_EVENT_CONNECT_REQUEST).id;
+	assert_int_equal(accept_id(&second, pair.passive, 0x2000, CLIENT_QPN + 1), 0);
+	expect_event(client, UCM_EVENT_CONNECT_RESPONSE);
+	assert_int_equal(accept_id(client, pair.active, 0, 0), 0);
+	expect_event(&second, UCM_EVENT_ESTABLISHED);
+	return pair;
+}
+
+/* The only thread of the program waits for an event. */
+static void
+wait_alone(struct test_process *p)
+{
+	struct rdma_ucm_get_event cmd = {.response = UCM_GET_ALONE};
+
+	assert_int_equal(COMMAND(p, GET_EVENT, &cmd, NULL), -EAGAIN);
+}
+
+/* As in rdma_disconnect() behind rdma_migrate_id(id, NULL). No other thread could answer. */
+TEST_WITH(program_that_waits_for_itself_is_answered, ucm_setup, ucm_teardown)
+{
+	struct id_pair pair = own_pair_connected();
+
+	wait_alone(&ctx.client);
+	expect_no_event(&second); /* it has not disconnected */
+	assert_int_equal(disconnect_id(&ctx.client, pair.active), 0);
+	expect_no_event(&ctx.client); /* another thread may disconnect the other end */
+	wait_alone(&ctx.client);
+	assert_int_equal(
+		expect_event(&ctx.client, UCM_EVENT_DISCONNECTED).id, pair.active);
+	assert_int_equal(expect_event(&second, UCM_EVENT_DISCONNECTED).id, pair.passive);
+	assert_int_equal(disconnect_id(&second, pair.passive), 0);
+	expect_no_event(&second);
+	assert_int_equal(ucm_stats(ctx.ucm)->resent, 0);
+}
+
+TEST_WITH(other_programs_are_waited_for, ucm_setup, ucm_teardown)
+{
+	struct id_pair pair = pair_connected();
+
+	assert_int_equal(disconnect_id(&ctx.client, pair.active), 0);
+	wait_alone(&ctx.client);
+	expect_no_event(&ctx.client);
+	assert_int_equal(disconnect_id(&ctx.server, pair.passive), 0);
+	expect_event(&ctx.client, UCM_EVENT_DISCONNECTED);
+}
+
+/* At its event the program goes on, and may disconnect the other end. */
+TEST_WITH(program_with_other_ids_in_the_channel_waits, ucm_setup, ucm_teardown)
+{
+	struct id_pair pair = own_pair_connected();
+	uint32_t another = make_id(&ctx.client, RDMA_PS_TCP);
+
+	assert_int_equal(disconnect_id(&ctx.client, pair.active), 0);
+	wait_alone(&ctx.client);
+	expect_no_event(&ctx.client);
+	assert_int_equal(destroy_id(&ctx.client, another, NULL), 0);
+	wait_alone(&ctx.client);
+	expect_event(&ctx.client, UCM_EVENT_DISCONNECTED);
+}
+
 TEST_WITH(commands_in_wrong_states_fail, ucm_setup, ucm_teardown)
 {
 	uint32_t id = make_id(&ctx.client, RDMA_PS_TCP);
