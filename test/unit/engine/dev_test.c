@@ -62,6 +62,25 @@ TEST(refused_configuration_leaves_nothing)
 	fake_fini(&port);
 }
 
+/* A peer may have a packet in flight, however short the ring that it is received into. */
+TEST(shortest_receive_ring_has_a_window)
+{
+	static const struct {
+		uint32_t ring, window;
+	} rows[] = {{1, 1}, {2, 1}, {3, 1}, {64, 32}};
+	struct dev_conf conf = conf_good();
+	struct dev *dev;
+
+	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
+		fake_init(&port, 2, 1);
+		port.port.caps.rx_ring = rows[i].ring;
+		assert_int_equal(dev_create(&conf, &port.port, &alloc_plain, &dev), 0);
+		assert_int_equal(dev->conf.peer_window, rows[i].window);
+		dev_destroy(dev);
+		fake_fini(&port);
+	}
+}
+
 /* Behind the daemon no packet to another client is lost (docs/protocol.md 7.7), unless on purpose. */
 TEST(local_peers_of_a_client_are_lossless)
 {
