@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/no_cancel.h"
-#include "base/own_thread.h"
 #include "preload/fd_stat.h"
 #include "preload/preload_channel.h"
 #include "preload/served.h"
@@ -196,12 +195,14 @@ waits_alone(int fd)
 	bool alone = false;
 	int flags, state;
 
+	if (served_by.main_only == NULL)
+		return false;
 	if (!__atomic_load_n(&channels[fd].disconnects, __ATOMIC_RELAXED))
 		return false;
 	state = no_cancel_begin();
 	flags = fcntl(fd, F_GETFL);
 	if (flags >= 0 && (flags & O_NONBLOCK) == 0)
-		alone = own_threads_and_main_only();
+		alone = served_by.main_only();
 	no_cancel_end(state);
 	return alone;
 }

@@ -33,6 +33,9 @@ struct served {
 	bool (*netlink)(void);
 	ssize_t (*netlink_write)(int fd, const void *bytes, size_t len);
 	void (*netlink_dup)(int from, int to);
+	/* Returns whether the process has no thread but its main one and Rocade's. NULL: never, because EAL
+	 * has threads, too. */
+	bool (*main_only)(void);
 	/* Returns the server of RDMA-CM; NULL: there is none. */
 	const struct ucm_backend *(*backend)(void);
 	/* Returns whether this is the path of rocade_rdmacm_check(), which asks whether a call

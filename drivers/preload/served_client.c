@@ -5,6 +5,7 @@
 #include "base/base_log.h"
 #include "base/in_vain.h"
 #include "base/off.h"
+#include "base/own_thread.h"
 #include "preload/netlink.h"
 #include "preload/preload_channel.h"
 #include "preload/served.h"
@@ -89,6 +90,7 @@ const struct served served_by = {
 	.facts = client_facts,
 	.warn = client_warn,
 	.explains = in_vain_wanted,
+	.main_only = own_threads_and_main_only,
 	.absent = client_absent,
 	.netlink = client_has_any,
 	.netlink_write = netlink_write,

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/own_thread.h"
 #include "case.h"
 #include "preload/preload_channel.h"
 #include "preload/served.h"
@@ -80,7 +81,8 @@ backend_command(const struct ucm_token *token, int fd, uint32_t cmd, const void 
 	return server.rc;
 }
 
-const struct served served_by = {.backend = ucm_backend_get};
+const struct served served_by = {
+	.backend = ucm_backend_get, .main_only = own_threads_and_main_only};
 
 static const struct ucm_backend backend = {
 	.open = backend_open, .command = backend_command};
