@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Control path. */
 #include <dirent.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -147,16 +148,24 @@ look_if_due(void)
 		__atomic_store_n(&rocade_own_threads.looks, false, __ATOMIC_SEQ_CST);
 }
 
+/* Of own_thread_start(), until the thread has made the system calls of its start. */
+struct start {
+	const struct own_thread *thread;
+	sem_t has_begun;
+};
+
 static void *
 thread_main(void *arg)
 {
-	const struct own_thread *t = arg;
+	struct start *start = arg;
+	const struct own_thread *t = start->thread;
 	void *result;
 
 	thread_begins();
 	pthread_cleanup_push(thread_ends, NULL);
 	pthread_setname_np(pthread_self(), t->name);
 	look_if_due();
+	sem_post(&start->has_begun);
 	result = t->main(t->arg);
 	pthread_cleanup_pop(1);
 	return result;
@@ -165,11 +174,12 @@ thread_main(void *arg)
 int
 own_thread_start(struct own_thread *t)
 {
+	struct start start = {.thread = t};
 	pthread_attr_t attr;
 	bool detached = t->detached;
 	sigset_t all, old;
 	pthread_t id;
-	int err;
+	int err, state;
 
 	pthread_attr_init(&attr);
 	if (detached)
@@ -180,7 +190,15 @@ own_thread_start(struct own_thread *t)
 		sigdelset(&all, SIGBUS);
 	}
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&id, &attr, thread_main, t);
+	sem_init(&start.has_begun, 0, 0);
+	err = pthread_create(&id, &attr, thread_main, &start);
+	/* A program may forbid these calls to all its threads as soon as this one returns (seccomp(2)). No
+	 * signal handler runs here. */
+	state = no_cancel_begin();
+	while (err == 0 && sem_wait(&start.has_begun) != 0)
+		;
+	no_cancel_end(state);
+	sem_destroy(&start.has_begun);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
 	/* A detached one may have freed t. */

@@ -25,7 +25,8 @@ struct own_thread {
 	bool takes_faults; /* SIGSEGV and SIGBUS are not blocked, so that their handlers run */
 };
 
-/* Returns 0 or errno of pthread_create(3). */
+/* Returns 0 or errno of pthread_create(3). On 0 the thread has made the system calls of its start: a program
+ * that forbids such calls afterwards (seccomp(2)) does not end by them. */
 int own_thread_start(struct own_thread *t);
 
 /* Whether the main thread has ended and no other thread is left but those that were started by

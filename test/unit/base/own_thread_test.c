@@ -3,6 +3,7 @@
  * are the child's program. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 
 #define OTHER_STATUS 9
 #define JOINED 2000
+#define STARTS 100
 
 /* A main thread that has ended leaves what it had allocated. */
 __attribute__((visibility("default"))) int __lsan_is_turned_off(void);
@@ -387,4 +389,33 @@ TEST(signals_are_left_to_the_program)
 	assert_int_equal(sigismember(&blocked, SIGBUS), 0);
 	pthread_sigmask(SIG_SETMASK, NULL, &blocked);
 	assert_int_equal(sigismember(&blocked, SIGTERM), 0);
+}
+
+/* ---- System calls ---- */
+
+static void *
+wait_for_post(void *sem)
+{
+	while (sem_wait(sem) != 0)
+		;
+	return NULL;
+}
+
+/* A program may allow its threads no further calls once a device is open. Without a wait the new thread has
+ * its name in few of so many starts. */
+TEST(calls_of_a_start_are_made_when_it_returns)
+{
+	for (int i = 0; i < STARTS; i++) {
+		char name[16];
+		sem_t end;
+		struct own_thread t = {.name = "own", .main = wait_for_post, .arg = &end};
+
+		assert_int_equal(sem_init(&end, 0, 0), 0);
+		assert_int_equal(own_thread_start(&t), 0);
+		assert_int_equal(pthread_getname_np(t.id, name, sizeof(name)), 0);
+		assert_string_equal(name, "own");
+		sem_post(&end);
+		pthread_join(t.id, NULL);
+		sem_destroy(&end);
+	}
 }
