@@ -10,6 +10,8 @@
 
 #include "preload/fault_function.h"
 #include "preload/fault_process.h"
+#include "preload/fault_queues.h"
+#include "preload/fault_requests.h"
 #include "preload/real_dl.h"
 
 #undef ibv_reg_mr
@@ -102,6 +104,63 @@ is_elsewhere(const struct ibv_context *verbs)
 		return err != 0 ? fail_##kind(err) : next arguments;                     \
 	}
 
+#define QUEUE(object, call, create, destroy, attributes)                                 \
+	EXPORT struct ibv_##object *create(struct ibv_pd *pd, attributes *attr)          \
+	{                                                                                \
+		__typeof__(&create) next = NEXT(create, "IBVERBS_1.1");                  \
+		bool ours = fault_context_is_patched(pd->context);                       \
+		int err = next == NULL ? ENOSYS                                          \
+			  : ours       ? fault_refusal(FAULT_##call)                     \
+				       : 0;                                                    \
+		struct ibv_##object *made;                                               \
+                                                                                         \
+		if (err != 0)                                                            \
+			return fail_pointer(err);                                        \
+		fault_inside++;                                                          \
+		made = next(pd, attr);                                                   \
+		fault_inside--;                                                          \
+		if (ours && made != NULL)                                                \
+			fault_##object##_made(made);                                     \
+		return made;                                                             \
+	}                                                                                \
+                                                                                         \
+	EXPORT int destroy(struct ibv_##object *object)                                  \
+	{                                                                                \
+		__typeof__(&destroy) next = NEXT(destroy, "IBVERBS_1.1");                \
+		struct counted_queue *q;                                                 \
+		int err;                                                                 \
+                                                                                         \
+		if (next == NULL)                                                        \
+			return fail_number(ENOSYS);                                      \
+		q = fault_queue_leave(object);                                           \
+		err = next(object);                                                      \
+		fault_queue_left(q, object, err == 0);                                   \
+		return err;                                                              \
+	}
+
+/* RESET discards the requests that were posted. */
+#define MODIFY(call, function)                                                           \
+	EXPORT int function(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)       \
+	{                                                                                \
+		__typeof__(&function) next = NEXT(function, "IBVERBS_1.1");              \
+		bool ours = fault_context_is_patched(qp->context);                       \
+		bool reset = ours && (mask & IBV_QP_STATE) != 0 &&                       \
+			     attr->qp_state == IBV_QPS_RESET;                            \
+		int err = next == NULL ? ENOSYS                                          \
+			  : ours       ? fault_refusal(FAULT_##call)                     \
+				       : 0;                                                    \
+		uint32_t posted = err == 0 && reset ? fault_posted(qp) : 0;              \
+                                                                                         \
+		if (err != 0)                                                            \
+			return fail_number(err);                                         \
+		fault_inside++;                                                          \
+		err = next(qp, attr, mask);                                              \
+		fault_inside--;                                                          \
+		if (reset && err == 0)                                                   \
+			fault_qp_was_reset(qp, posted);                                  \
+		return err;                                                              \
+	}
+
 #include "preload/fault_entries.def"
 
 /* A device is Rocade's if the mark that it has is in Rocade's library (verbs/forward.h). */
@@ -156,6 +215,9 @@ rocade_faults_function(const char *name)
 	} entries[] = {
 #define VERB(kind, type, call, function, ...) {#function, (void (*)(void))function},
 #define CM(kind, type, call, function, ...) {#function, (void (*)(void))function},
+#define MODIFY(call, function) {#function, (void (*)(void))function},
+#define QUEUE(object, call, create, destroy, attributes)                                 \
+	{#create, (void (*)(void))create}, {#destroy, (void (*)(void))destroy},
 #include "preload/fault_entries.def"
 		{"ibv_open_device", (void (*)(void))ibv_open_device},
 		{"ibv_import_device", (void (*)(void))ibv_import_device},

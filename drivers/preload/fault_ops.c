@@ -5,6 +5,8 @@
 #include <pthread.h>
 
 #include "preload/fault_process.h"
+#include "preload/fault_queues.h"
+#include "preload/fault_requests.h"
 
 /* The functions that they had before: the same for all contexts and QPs, so that they are stored once. Other threads
  * read them without the lock. */
@@ -43,23 +45,33 @@ fault_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	return fault_refusal(FAULT_alloc_mw) != 0 ? NULL : next.ops.alloc_mw(pd, type);
 }
 
-/* A list of work requests: if a rule is of this call, they are posted one by one, in copies, because the list is the
- * program's. Each counts just before it is posted: those behind one that the device refuses do not count. */
-#define POST(name, object, request)                                                      \
+static int
+fault_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	int err = next.ops.bind_mw(qp, mw, bind);
+
+	if (err == 0)
+		fault_bind_count(qp);
+	return err;
+}
+
+/* A list of work requests: if a rule is of this call, or of requests, they are posted one by one, in copies, because the
+ * list is the program's. Each counts just before it is posted: those behind one that the device refuses do not count. */
+#define POST(name, object, request, counted, post_one)                                   \
 	static int fault_##name(                                                         \
 		struct object *to, struct request *wr, struct request **bad)             \
 	{                                                                                \
 		int err = 0;                                                             \
                                                                                          \
-		if (!fault_is_possible(FAULT_##name))                                    \
+		if (!fault_is_possible(FAULT_##name) && !fault_is_possible(counted))     \
 			return next.ops.name(to, wr, bad);                               \
 		for (; wr != NULL; wr = wr->next) {                                      \
-			struct request one = *wr, *bad_one;                              \
+			struct request one = *wr;                                        \
                                                                                          \
 			one.next = NULL;                                                 \
 			err = fault_refusal(FAULT_##name);                               \
 			if (err == 0)                                                    \
-				err = next.ops.name(to, &one, &bad_one);                 \
+				err = post_one(to, &one, next.ops.name);                 \
 			if (err != 0)                                                    \
 				break;                                                   \
 		}                                                                        \
@@ -68,11 +80,17 @@ fault_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 		return err;                                                              \
 	}
 
-POST(post_send, ibv_qp, ibv_send_wr)
-POST(post_recv, ibv_qp, ibv_recv_wr)
-POST(post_srq_recv, ibv_srq, ibv_recv_wr)
+POST(post_send, ibv_qp, ibv_send_wr, FAULT_REQUESTS, fault_request_post)
+POST(post_recv, ibv_qp, ibv_recv_wr, FAULT_RECEIVES, fault_receive_post)
+POST(post_srq_recv, ibv_srq, ibv_recv_wr, FAULT_RECEIVES, fault_srq_receive_post)
 
-#define CREATE_EX(call, name, type, attributes)                                          \
+static void
+cq_made(struct ibv_cq_ex *cq)
+{
+	(void)cq;
+}
+
+#define CREATE_EX(call, name, type, attributes, is_made)                                 \
 	static struct type *fault_##name(                                                \
 		struct ibv_context *context, struct attributes *attr)                    \
 	{                                                                                \
@@ -83,12 +101,14 @@ POST(post_srq_recv, ibv_srq, ibv_recv_wr)
 		fault_inside++;                                                          \
 		made = next.name(context, attr);                                         \
 		fault_inside--;                                                          \
+		if (made != NULL)                                                        \
+			is_made(made);                                                   \
 		return made;                                                             \
 	}
 
-CREATE_EX(create_cq, create_cq_ex, ibv_cq_ex, ibv_cq_init_attr_ex)
-CREATE_EX(create_qp, create_qp_ex, ibv_qp, ibv_qp_init_attr_ex)
-CREATE_EX(create_srq, create_srq_ex, ibv_srq, ibv_srq_init_attr_ex)
+CREATE_EX(create_cq, create_cq_ex, ibv_cq_ex, ibv_cq_init_attr_ex, cq_made)
+CREATE_EX(create_qp, create_qp_ex, ibv_qp, ibv_qp_init_attr_ex, fault_qp_made)
+CREATE_EX(create_srq, create_srq_ex, ibv_srq, ibv_srq_init_attr_ex, fault_srq_made)
 
 /* Nothing of the batch is posted: ibv_wr_abort(3) is how a program gives one up. */
 static int
@@ -96,8 +116,10 @@ fault_wr_complete(struct ibv_qp_ex *ex)
 {
 	int err = fault_refusal(FAULT_wr_complete);
 
-	if (err == 0)
+	if (err == 0) {
+		fault_batch_apply(ex);
 		return next.wr_complete(ex);
+	}
 	ex->wr_abort(ex);
 	errno = err;
 	return err;
@@ -125,9 +147,11 @@ fault_context_patch(struct ibv_context *context, const void *opened_by)
 	context->ops.poll_cq = fault_poll_cq;
 	context->ops.req_notify_cq = fault_req_notify_cq;
 	context->ops.alloc_mw = fault_alloc_mw;
+	context->ops.bind_mw = fault_bind_mw;
 	context->ops.post_send = fault_post_send;
 	context->ops.post_recv = fault_post_recv;
 	context->ops.post_srq_recv = fault_post_srq_recv;
+	fault_wire_begin(context);
 }
 
 bool

@@ -14,8 +14,10 @@
 #include <unistd.h>
 
 #include "base/error_fd.h"
+#include "base/no_cancel.h"
 #include "base/off.h"
 #include "preload/fault_process.h"
+#include "preload/fault_queues.h"
 
 #define REPORTED_MAX 10
 
@@ -200,14 +202,17 @@ journal_line_write(const char *line, size_t len)
 	return why;
 }
 
+/* The thread may have a lock of Rocade's: it is no cancellation point. */
 static void
 journal_add(const char *line, int len)
 {
 	struct write_mask mask;
 	const char *why;
+	int state;
 
 	if (self.journal == NULL)
 		return;
+	state = no_cancel_begin();
 	write_begin(&mask);
 	why = journal_line_write(line, (size_t)len);
 	if (why != NULL &&
@@ -216,6 +221,7 @@ journal_add(const char *line, int len)
 			"rocade: faults: the journal %s lacks lines of process %ld: %s\n",
 			self.journal, (long)getpid(), why);
 	write_end(&mask);
+	no_cancel_end(state);
 }
 
 /* At the first call that counts: the line of the process, for rocade_faults_journal_check(). */
@@ -236,28 +242,47 @@ self_use(void)
 }
 
 bool
-fault_is_possible(enum fault_call call)
+fault_is_possible(unsigned counted)
 {
 	pthread_once(&once, self_load);
 	if (self.plan.script == NULL)
 		return false;
 	self_use();
-	return fault_plan_concerns(&self.plan, call);
+	return fault_plan_concerns(&self.plan, counted);
 }
 
-static void
-hit_apply(enum fault_call call, const struct fault_hit *hit)
+void
+fault_hit_apply(const struct fault_hit *hit)
 {
-	char line[FAULT_NAME_MAX + 256];
-	int len;
+	char line[FAULT_NAME_MAX + 256], what[FAULT_HIT_TEXT];
+	int len, err = errno;
 
 	fault_plan_applied(&self.plan, hit);
+	fault_hit_write(hit, what, sizeof(what));
 	len = snprintf(line, sizeof(line),
-		"in \"%s\": call %" PRIu64 " of %s: %s # line %" PRIu32
-		" of the script, process %ld\n",
-		self.name, hit->number, fault_call_name(call),
-		fault_error_name(hit->rule->err), hit->rule->line, (long)getpid());
+		"in \"%s\": %s # line %" PRIu32 " of the script, process %ld\n",
+		self.name, what, hit->rule->line, (long)getpid());
 	journal_add(line, len);
+	errno = err;
+}
+
+struct fault_hit
+fault_request_hit(
+	unsigned counted, struct fault_queue queue, uint64_t number, unsigned kind)
+{
+	return fault_plan_request(&self.plan, counted, queue, number, kind);
+}
+
+void
+fault_request_undo(unsigned counted)
+{
+	__atomic_fetch_sub(&self.plan.count[counted], 1, __ATOMIC_RELAXED);
+}
+
+struct fault_hit
+fault_packet_hit(struct fault_queue queue, const struct fault_packet *packet)
+{
+	return fault_plan_packet(&self.plan, queue, packet);
 }
 
 int
@@ -270,9 +295,30 @@ fault_refusal(enum fault_call call)
 	hit = fault_plan_next(&self.plan, call);
 	if (hit.rule == NULL)
 		return 0;
-	hit_apply(call, &hit);
+	fault_hit_apply(&hit);
 	errno = hit.rule->err;
 	return hit.rule->err;
+}
+
+/* Writes what the process has counted of what a rule counts. */
+static void
+counted_write(const struct fault_rule *r, char *out, size_t size)
+{
+	static const char *const units[] = {
+		"send requests", "receive requests", "request packets"};
+	uint64_t count = self.plan.count[r->call];
+
+	if (r->call < FAULT_CALLS)
+		snprintf(out, size, "%" PRIu64 " %s of %s", count,
+			fault_counts_requests((enum fault_call)r->call) ? "work requests"
+									: "calls",
+			fault_call_name((enum fault_call)r->call));
+	else
+		snprintf(out, size,
+			"%" PRIu64 " %s, and created %" PRIu64 " QPs and %" PRIu64
+			" SRQs",
+			count, units[r->call - FAULT_CALLS], fault_queues_made(FAULT_QP),
+			fault_queues_made(FAULT_SRQ));
 }
 
 static void
@@ -280,19 +326,18 @@ unapplied_report(int fd)
 {
 	const struct fault_plan *plan = &self.plan;
 	unsigned unapplied = 0;
+	char counted[160];
 
-	for (uint32_t i = 0; i < plan->start[FAULT_CALLS]; i++) {
+	for (uint32_t i = 0; i < plan->start[FAULT_COUNTED]; i++) {
 		const struct fault_rule *r = &plan->script->rules[plan->order[i]];
-		enum fault_call call = (enum fault_call)r->call;
 
 		if (plan->applied[plan->order[i]] != 0 || unapplied++ >= REPORTED_MAX)
 			continue;
+		counted_write(r, counted, sizeof(counted));
 		dprintf(fd,
 			"rocade: faults: %s, line %" PRIu32
-			": the rule was never applied; %s counted %" PRIu64 " %s of %s\n",
-			self.path, r->line, self.name, plan->count[call],
-			fault_counts_requests(call) ? "work requests" : "calls",
-			fault_call_name(call));
+			": the rule was never applied; %s counted %s\n",
+			self.path, r->line, self.name, counted);
 	}
 	if (unapplied > REPORTED_MAX)
 		dprintf(fd, "rocade: faults: %s: %u more rules were never applied\n",

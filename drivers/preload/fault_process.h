@@ -10,10 +10,20 @@
 /* > 0: this thread is inside a verb. The calls that a verb makes itself do not count. */
 extern __thread unsigned fault_inside;
 
-/* Whether a rule of this process is of this call. */
-bool fault_is_possible(enum fault_call call);
+/* Whether a rule of this process counts this: an enum fault_call, FAULT_REQUESTS or FAULT_RECEIVES. */
+bool fault_is_possible(unsigned counted);
 /* Counts a call. Returns the errno by which it is refused, or 0. Sets errno, and writes the line of the journal then. */
 int fault_refusal(enum fault_call call);
+/* As fault_plan_request(). */
+struct fault_hit fault_request_hit(
+	unsigned counted, struct fault_queue queue, uint64_t number, unsigned kind);
+/* The device has refused the request. */
+void fault_request_undo(unsigned counted);
+/* As fault_plan_packet(). */
+struct fault_hit fault_packet_hit(
+	struct fault_queue queue, const struct fault_packet *packet);
+/* A hit is applied: writes the line of the journal. Keeps errno. */
+void fault_hit_apply(const struct fault_hit *hit);
 
 /* Whether both addresses are in one shared object. */
 bool fault_same_library(const void *a, const void *b);

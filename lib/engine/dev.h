@@ -233,6 +233,10 @@ void dev_cq_moderate(struct dev *dev, struct cq *cq, uint16_t count, uint16_t pe
  * complete. */
 void dev_cq_fail(struct dev *dev, struct cq *cq);
 
+/* Local work queue catastrophic error (IBA 11.6.3): raises IBV_EVENT_QP_FATAL, and moves the QP to ERR. Not a QP
+ * in RESET. */
+void dev_qp_fail(struct dev *dev, struct qp *qp);
+
 /* Makes the GID table. net: with the link-local address. */
 void dev_gids_fill(const struct net_conf *net, uint8_t gids[DEV_GIDS][16]);
 /* Sums the engines' counters. */

@@ -429,6 +429,19 @@ dev_qp_fini(struct dev *dev, struct qp *qp)
 }
 
 void
+dev_qp_fail(struct dev *dev, struct qp *qp)
+{
+	pthread_mutex_lock(&dev->lock);
+	dev_engines_lock(dev);
+	if (qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_ERR) {
+		qp_fail(qp);
+		engine_schedule(qp->sched.engine, qp);
+	}
+	dev_engines_unlock(dev);
+	pthread_mutex_unlock(&dev->lock);
+}
+
+void
 dev_fail(struct dev *dev)
 {
 	static const struct qp_attr error = {.state = IBV_QPS_ERR};

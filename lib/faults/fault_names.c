@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The names of calls and errors, from calls.def and docs/faults.def. */
+/* The names of calls, errors, statuses and events, from calls.def and docs/faults.def. */
 #include <errno.h>
 #include <string.h>
+
+#include <infiniband/verbs.h>
 
 #include "faults/faults.h"
 
@@ -24,6 +26,42 @@ static const struct {
 #include <faults.def>
 };
 
+/* Words of the kinds in docs/faults.def. */
+#define SENDS (FAULT_ON_SEND | FAULT_ON_SEND_INV)
+#define WRITES (FAULT_ON_WRITE | FAULT_ON_WRITE_IMM)
+#define DATA (SENDS | WRITES | FAULT_ON_READ | FAULT_ON_ATOMIC | FAULT_ON_ATOMIC_WRITE)
+#define PACKETS (DATA | FAULT_ON_FLUSH)
+#define LOCAL (FAULT_ON_LOCAL_INV | FAULT_ON_BIND)
+#define TAKING (SENDS | FAULT_ON_WRITE_IMM)
+#define KEYED (PACKETS & ~FAULT_ON_SEND)
+#define RECEIVE FAULT_ON_RECEIVE
+#define BYTES FAULT_ON_BYTES
+#define RC FAULT_OF_RC
+#define UC FAULT_OF_UC
+#define UD FAULT_OF_UD
+#define SRQ FAULT_OF_SRQ
+#define QP (RC | UC | UD)
+#define ANY FAULT_OF_ANY
+
+static const struct value {
+	uint8_t counted, action;
+	const char *name;
+	int value;
+	unsigned kinds;
+	const char *permission;
+} values[] = {
+#define COUNTED_request FAULT_REQUESTS
+#define COUNTED_receive FAULT_RECEIVES
+#define COMPLETION(counted, name, status, kinds, types, rule, test)                      \
+	{COUNTED_##counted, FAULT_FAIL, name, status, (kinds) | (types), rule},
+#define PACKET(name, effect, rule, test)                                                 \
+	{FAULT_PACKETS, FAULT_PACKET, name, effect, 0, rule},
+#define EVENT(counted, name, event, kinds, types, rule, test)                            \
+	{COUNTED_##counted, FAULT_EVENT, name, event, (kinds) | (types), rule},
+#include <faults.def>
+};
+
+#define VALUES (sizeof(values) / sizeof(values[0]))
 #define ERRORS (sizeof(errors) / sizeof(errors[0]))
 
 static bool
@@ -113,5 +151,71 @@ fault_errors_list(enum fault_call call, char *out, size_t size)
 	for (size_t i = 0; i < ERRORS; i++) {
 		if (errors[i].call == call)
 			names_add(out, size, errors[i].name);
+	}
+}
+
+static bool
+value_is_of(const struct value *v, const struct fault_rule *r)
+{
+	return v->counted == r->call && v->action == r->action;
+}
+
+/* Returns the row of a rule, or NULL. */
+static const struct value *
+value_row(const struct fault_rule *r)
+{
+	for (size_t i = 0; i < VALUES; i++) {
+		if (value_is_of(&values[i], r) && values[i].value == r->err)
+			return &values[i];
+	}
+	return NULL;
+}
+
+bool
+fault_value_named(struct fault_rule *r, const char *name, size_t len)
+{
+	for (size_t i = 0; i < VALUES; i++) {
+		if (value_is_of(&values[i], r) && is_named(values[i].name, name, len)) {
+			r->err = values[i].value;
+			return true;
+		}
+	}
+	return false;
+}
+
+const char *
+fault_value_name(const struct fault_rule *r)
+{
+	const struct value *v = value_row(r);
+
+	return v != NULL ? v->name : "?";
+}
+
+const char *
+fault_value_permission(const struct fault_rule *r)
+{
+	const struct value *v = value_row(r);
+
+	return v != NULL ? v->permission : "?";
+}
+
+bool
+fault_value_fits(const struct fault_rule *r, unsigned kind)
+{
+	const struct value *v = value_row(r);
+	unsigned on = kind & ~(FAULT_OF_ANY | FAULT_ON_BYTES);
+
+	return v != NULL && (v->kinds & on) != 0 &&
+	       (v->kinds & kind & FAULT_OF_ANY) != 0 &&
+	       ((v->kinds & FAULT_ON_BYTES) == 0 || (kind & FAULT_ON_BYTES) != 0);
+}
+
+void
+fault_values_list(const struct fault_rule *r, char *out, size_t size)
+{
+	out[0] = '\0';
+	for (size_t i = 0; i < VALUES; i++) {
+		if (value_is_of(&values[i], r))
+			names_add(out, size, values[i].name);
 	}
 }

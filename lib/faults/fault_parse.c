@@ -2,8 +2,13 @@
 /* The parser of scripts. The grammar is in rocade-faults(1):
  *
  *     line  = [rule] ["#" comment]
- *     rule  = ["in" STRING ":"] which NAME ":" ERROR
- *     which = "call" N "of" | "each" Nth | P "%" "of"
+ *     rule  = ["in" STRING ":"] (call NAME ":" ERROR | request ":" action | EFFECT packets)
+ *     call  = "call" N "of" | "each" Nth | P "%" "of"
+ *     request = (KIND N | "each" Nth KIND | P "%" "of" KIND "s") ["of" ("qp" | "srq") N]
+ *     action = "fail" STATUS ["vendor" N] | "event" EVENT
+ *     packets = (["copy" N "of"] "packet" N "of" "request" N | "each" Nth "packet" | P "%" "of" "packets") ["of" "qp" N]
+ *
+ * KIND is "request" or "receive".
  */
 #include <ctype.h>
 #include <errno.h>
@@ -13,7 +18,10 @@
 #include "faults/faults.h"
 
 #define SHOWN_MAX 40 /* bytes of a word in an error */
-#define RULE_VALID "in \"PROGRAM\":, call N of, each Nth, P% of"
+#define WHICH_VALID                                                                      \
+	"call N of, request N, receive N, each Nth, P% of, delay, drop, duplicate"
+#define RULE_VALID "in \"PROGRAM\":, " WHICH_VALID
+#define END_VALID "the end of the line, or # COMMENT"
 #define NUMBER_VALID "a number from 1 to 1000000000000000000"
 
 struct parser {
@@ -125,17 +133,13 @@ digits_read(struct word w, uint64_t *number)
 	return *number != 0 ? n : 0;
 }
 
-/* "call" N "of" */
 static bool
-nth_read(struct parser *p, struct fault_rule *r)
+count_read(struct parser *p, uint64_t *number)
 {
 	struct word w = word_next(p);
-	size_t n = digits_read(w, &r->number);
+	size_t n = digits_read(w, number);
 
-	if (n == 0 || n != w.len)
-		return refuse(p, EINVAL, w, NUMBER_VALID);
-	r->when = FAULT_NTH;
-	return expect(p, "of");
+	return (n != 0 && n == w.len) || refuse(p, EINVAL, w, NUMBER_VALID);
 }
 
 /* "each" Nth */
@@ -211,16 +215,23 @@ in_read(struct parser *p, struct fault_rule *r)
 	return expect(p, ":");
 }
 
-/* NAME ":" ERROR, to the end of the line */
 static bool
-call_read(struct parser *p, struct fault_rule *r)
+line_end_read(struct parser *p, struct word w, const char *valid)
+{
+	return w.len == 0 || refuse(p, EINVAL, w, valid);
+}
+
+/* ":" ERROR, to the end of the line, behind the name w of a call. more: what is valid there, too. */
+static bool
+call_read(struct parser *p, struct fault_rule *r, struct word w, const char *more)
 {
 	char valid[FAULT_WHY_MAX / 2];
-	struct word w = word_next(p);
+	size_t len = strlen(more);
 
 	r->call = (uint8_t)fault_call_named(w.at, w.len);
 	if (r->call == FAULT_CALLS) {
-		fault_calls_list(valid, sizeof(valid));
+		strcpy(valid, more);
+		fault_calls_list(valid + len, sizeof(valid) - len);
 		return refuse(p, EINVAL, w, valid);
 	}
 	if (!expect(p, ":"))
@@ -231,30 +242,163 @@ call_read(struct parser *p, struct fault_rule *r)
 		fault_errors_list((enum fault_call)r->call, valid, sizeof(valid));
 		return refuse(p, EINVAL, w, valid);
 	}
+	return line_end_read(p, word_next(p), END_VALID);
+}
+
+/* STATUS ["vendor" N] | EVENT, to the end of the line */
+static bool
+outcome_read(struct parser *p, struct fault_rule *r)
+{
+	char valid[FAULT_WHY_MAX / 2];
+	struct word w = word_next(p);
+	uint64_t vendor = 0;
+
+	if (!fault_value_named(r, w.at, w.len)) {
+		fault_values_list(r, valid, sizeof(valid));
+		return refuse(p, EINVAL, w, valid);
+	}
 	w = word_next(p);
-	return w.len == 0 || refuse(p, EINVAL, w, "the end of the line, or # COMMENT");
+	/* A receive fails by the device's own check. */
+	if (r->action == FAULT_FAIL && r->call == FAULT_REQUESTS) {
+		if (!word_is(w, "vendor"))
+			return line_end_read(p, w, "vendor N, " END_VALID);
+		w = word_next(p);
+		if (digits_read(w, &vendor) != w.len || w.len == 0 || vendor > UINT32_MAX)
+			return refuse(p, EINVAL, w, "a number from 1 to 4294967295");
+		r->vendor = (uint32_t)vendor;
+		w = word_next(p);
+	}
+	return line_end_read(p, w, END_VALID);
+}
+
+/* ["of" ("qp" | "srq") N] ":" action */
+static bool
+requests_read(struct parser *p, struct fault_rule *r)
+{
+	bool receives = r->call == FAULT_RECEIVES;
+	struct word w = word_next(p);
+
+	if (word_is(w, "of")) {
+		w = word_next(p);
+		if (word_is(w, "qp"))
+			r->queue.type = FAULT_QP;
+		else if (receives && word_is(w, "srq"))
+			r->queue.type = FAULT_SRQ;
+		else
+			return refuse(p, EINVAL, w, receives ? "qp, srq" : "qp");
+		if (!count_read(p, &r->queue.number) || !expect(p, ":"))
+			return false;
+	} else if (!word_is(w, ":")) {
+		return refuse(
+			p, EINVAL, w, receives ? "of qp N, of srq N, :" : "of qp N, :");
+	}
+	w = word_next(p);
+	if (word_is(w, "fail"))
+		r->action = FAULT_FAIL;
+	else if (word_is(w, "event"))
+		r->action = FAULT_EVENT;
+	else
+		return refuse(p, EINVAL, w, "fail STATUS, event EVENT");
+	return outcome_read(p, r);
+}
+
+/* Returns whether the word says that requests or receives are counted. */
+static bool
+counts_requests(struct fault_rule *r, struct word w, bool plural)
+{
+	if (word_is(w, plural ? "requests" : "request"))
+		r->call = FAULT_REQUESTS;
+	else if (word_is(w, plural ? "receives" : "receive"))
+		r->call = FAULT_RECEIVES;
+	else
+		return false;
+	return true;
+}
+
+/* The unit that is counted, behind "each" Nth or P "%" "of", and the rest of the line. */
+static bool
+counted_read(struct parser *p, struct fault_rule *r)
+{
+	bool plural = r->when == FAULT_SHARE;
+	struct word w = word_next(p);
+
+	if (counts_requests(r, w, plural))
+		return requests_read(p, r);
+	return call_read(p, r, w, plural ? "requests, receives, " : "request, receive, ");
+}
+
+/* ["copy" N "of"] "packet" N "of" "request" N, behind its first word */
+static bool
+packet_name_read(struct parser *p, struct fault_rule *r, struct word first)
+{
+	r->copy = 1;
+	if (word_is(first, "copy") &&
+		!(count_read(p, &r->copy) && expect(p, "of") && expect(p, "packet")))
+		return false;
+	return count_read(p, &r->packet) && expect(p, "of") && expect(p, "request") &&
+	       count_read(p, &r->number);
+}
+
+/* packets, to the end of the line */
+static bool
+packets_read(struct parser *p, struct fault_rule *r)
+{
+	struct word w = word_next(p);
+	bool good;
+
+	if (word_is(w, "packet") || word_is(w, "copy"))
+		good = packet_name_read(p, r, w);
+	else if (word_is(w, "each"))
+		good = each_read(p, r) && expect(p, "packet");
+	else if (w.len != 0 && memchr(w.at, '%', w.len) != NULL)
+		good = share_read(p, r, w) && expect(p, "packets");
+	else
+		return refuse(p, EINVAL, w, "packet N of, copy N of, each Nth, P% of");
+	if (!good)
+		return false;
+	w = word_next(p);
+	if (!word_is(w, "of"))
+		return line_end_read(p, w, "of qp N, " END_VALID);
+	r->queue.type = FAULT_QP;
+	return expect(p, "qp") && count_read(p, &r->queue.number) &&
+	       line_end_read(p, word_next(p), END_VALID);
+}
+
+/* Returns whether the word is an effect on packets. */
+static bool
+is_effect(struct fault_rule *r, struct word w)
+{
+	struct fault_rule packets = {.call = FAULT_PACKETS, .action = FAULT_PACKET};
+
+	if (!fault_value_named(&packets, w.at, w.len))
+		return false;
+	r->call = packets.call;
+	r->action = packets.action;
+	r->err = packets.err;
+	return true;
 }
 
 static bool
 rule_read(struct parser *p, struct fault_rule *r, struct word first)
 {
-	bool good;
-
 	if (word_is(first, "in")) {
 		if (!in_read(p, r))
 			return false;
 		first = word_next(p);
 	}
+	r->when = FAULT_NTH;
 	if (word_is(first, "call"))
-		good = nth_read(p, r);
-	else if (word_is(first, "each"))
-		good = each_read(p, r);
-	else if (first.len != 0 && memchr(first.at, '%', first.len) != NULL)
-		good = share_read(p, r, first);
-	else
-		return refuse(p, EINVAL, first,
-			r->program != NULL ? "call N of, each Nth, P% of" : RULE_VALID);
-	return good && call_read(p, r);
+		return count_read(p, &r->number) && expect(p, "of") &&
+		       call_read(p, r, word_next(p), "");
+	if (counts_requests(r, first, false))
+		return count_read(p, &r->number) && requests_read(p, r);
+	if (word_is(first, "each"))
+		return each_read(p, r) && counted_read(p, r);
+	if (first.len != 0 && memchr(first.at, '%', first.len) != NULL)
+		return share_read(p, r, first) && counted_read(p, r);
+	if (is_effect(r, first))
+		return packets_read(p, r);
+	return refuse(p, EINVAL, first, r->program != NULL ? WHICH_VALID : RULE_VALID);
 }
 
 /* Makes room for one more rule. */

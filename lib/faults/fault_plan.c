@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counts calls, and says which of them are refused. */
+/* Counts calls, and says which of them are refused, and to which requests something happens. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +47,7 @@ fault_plan_init(struct fault_plan *p, const struct fault_script *s, uint64_t see
 		fault_plan_free(p);
 		return ENOMEM;
 	}
-	for (unsigned call = 0; call < FAULT_CALLS; call++) {
+	for (unsigned call = 0; call < FAULT_COUNTED; call++) {
 		p->start[call] = n;
 		for (uint32_t i = 0; i < s->count; i++) {
 			if (s->rules[i].call == call &&
@@ -55,7 +55,7 @@ fault_plan_init(struct fault_plan *p, const struct fault_script *s, uint64_t see
 				p->order[n++] = i;
 		}
 	}
-	p->start[FAULT_CALLS] = n;
+	p->start[FAULT_COUNTED] = n;
 	return 0;
 }
 
@@ -77,18 +77,20 @@ fault_plan_restart(struct fault_plan *p)
 
 /* Returns a number below FAULT_MILLION that is a function of the arguments. */
 static uint64_t
-drawn(uint64_t seed, uint32_t index, uint64_t number)
+drawn(uint64_t seed, uint32_t index, uint64_t queue, uint64_t number)
 {
 	uint64_t state = seed;
 
 	state = splitmix64(&state) ^ index;
+	if (queue != 0)
+		state = splitmix64(&state) ^ queue;
 	state = splitmix64(&state) ^ number;
 	return splitmix64(&state) % FAULT_MILLION;
 }
 
 bool
-fault_rule_matches(
-	const struct fault_rule *r, uint32_t index, uint64_t seed, uint64_t number)
+fault_rule_matches(const struct fault_rule *r, uint32_t index, uint64_t seed,
+	uint64_t queue, uint64_t number)
 {
 	switch (r->when) {
 	case FAULT_NTH:
@@ -96,14 +98,14 @@ fault_rule_matches(
 	case FAULT_EACH_NTH: /* most rules are far from their first match: no division */
 		return number >= r->number && number % r->number == 0;
 	default:
-		return drawn(seed, index, number) < r->number;
+		return drawn(seed, index, queue, number) < r->number;
 	}
 }
 
 bool
-fault_plan_concerns(const struct fault_plan *p, enum fault_call call)
+fault_plan_concerns(const struct fault_plan *p, unsigned counted)
 {
-	return p->start[call] != p->start[call + 1];
+	return p->start[counted] != p->start[counted + 1];
 }
 
 struct fault_hit
@@ -115,10 +117,78 @@ fault_plan_next(struct fault_plan *p, enum fault_call call)
 		uint32_t index = p->order[i];
 		const struct fault_rule *r = &p->script->rules[index];
 
-		if (fault_rule_matches(r, index, p->seed, number))
+		if (fault_rule_matches(r, index, p->seed, 0, number))
 			return (struct fault_hit){.rule = r, .number = number};
 	}
 	return (struct fault_hit){.rule = NULL, .number = number};
+}
+
+static bool
+is_of_queue(const struct fault_rule *r, const struct fault_queue *queue)
+{
+	return r->queue.type == FAULT_NO_OBJECT ||
+	       (r->queue.type == queue->type && r->queue.number == queue->number);
+}
+
+struct fault_hit
+fault_plan_request(struct fault_plan *p, unsigned counted, struct fault_queue queue,
+	uint64_t number, unsigned kind)
+{
+	struct fault_hit hit = {.number = number, .queue = queue};
+
+	__atomic_fetch_add(&p->count[counted], 1, __ATOMIC_RELAXED);
+	for (uint32_t i = p->start[counted]; i < p->start[counted + 1]; i++) {
+		uint32_t index = p->order[i];
+		const struct fault_rule *r = &p->script->rules[index];
+
+		if (is_of_queue(r, &queue) &&
+			fault_rule_matches(r, index, p->seed, queue.number, number) &&
+			fault_value_fits(r, kind)) {
+			hit.rule = r;
+			break;
+		}
+	}
+	return hit;
+}
+
+/* Whether the rule with this index matches a packet. Those that are sent again are drawn anew, and have no order. */
+static bool
+packet_matches(const struct fault_rule *r, uint32_t index, uint64_t seed, uint64_t queue,
+	const struct fault_packet *packet)
+{
+	switch (r->when) {
+	case FAULT_NTH:
+		return packet->request == r->number && packet->packet == r->packet &&
+		       packet->copy == r->copy;
+	case FAULT_EACH_NTH:
+		return packet->copy == 1 && packet->order % r->number == 0;
+	default:
+		return drawn(seed ^ packet->copy << 32 ^ packet->packet, index, queue,
+			       packet->request) < r->number;
+	}
+}
+
+struct fault_hit
+fault_plan_packet(
+	struct fault_plan *p, struct fault_queue queue, const struct fault_packet *packet)
+{
+	struct fault_hit hit = {.number = packet->request,
+		.queue = queue,
+		.packet = packet->packet,
+		.copy = packet->copy};
+
+	__atomic_fetch_add(&p->count[FAULT_PACKETS], 1, __ATOMIC_RELAXED);
+	for (uint32_t i = p->start[FAULT_PACKETS]; i < p->start[FAULT_PACKETS + 1]; i++) {
+		uint32_t index = p->order[i];
+		const struct fault_rule *r = &p->script->rules[index];
+
+		if (is_of_queue(r, &queue) &&
+			packet_matches(r, index, p->seed, queue.number, packet)) {
+			hit.rule = r;
+			break;
+		}
+	}
+	return hit;
 }
 
 void

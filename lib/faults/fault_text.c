@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A script in sentences. */
+/* A script in sentences, and what was applied as a rule. */
 #include <inttypes.h>
 
 #include "faults/faults.h"
@@ -12,16 +12,10 @@ ordinal_ending(uint64_t n)
 	return n % 100 / 10 == 1 || n % 10 > 3 ? endings[0] : endings[n % 10];
 }
 
+/* Prints which calls or requests of a rule are meant: unit, such as "call", or its plural. */
 static void
-rule_explain(const struct fault_rule *r, FILE *to)
+which_explain(const struct fault_rule *r, const char *unit, FILE *to)
 {
-	enum fault_call call = (enum fault_call)r->call;
-	const char *unit = fault_counts_requests(call) ? "work request" : "call";
-
-	fprintf(to, "line %" PRIu32 ": in each process", r->line);
-	if (r->program != NULL)
-		fprintf(to, " of a program named \"%s\"", r->program);
-	fprintf(to, ", ");
 	if (r->when == FAULT_NTH)
 		fprintf(to, "%s %" PRIu64, unit, r->number);
 	else if (r->when == FAULT_EACH_NTH)
@@ -30,9 +24,109 @@ rule_explain(const struct fault_rule *r, FILE *to)
 	else
 		fprintf(to, "%g %% of the %ss, which the seed draws,",
 			(double)r->number * 100 / FAULT_MILLION, unit);
+}
+
+static void
+call_explain(const struct fault_rule *r, FILE *to)
+{
+	enum fault_call call = (enum fault_call)r->call;
+
+	which_explain(r, fault_counts_requests(call) ? "work request" : "call", to);
 	fprintf(to, " of %s %s refused with %s; %s allows the failure.\n",
 		fault_call_functions(call), r->when == FAULT_SHARE ? "are" : "is",
 		fault_error_name(r->err), fault_permission(call, r->err));
+}
+
+static void
+request_explain(const struct fault_rule *r, FILE *to)
+{
+	const char *unit = r->call == FAULT_REQUESTS ? "send request" : "receive request";
+	bool many = r->when == FAULT_SHARE;
+
+	which_explain(r, unit, to);
+	if (r->queue.type == FAULT_NO_OBJECT)
+		fprintf(to, " of each QP%s", r->call == FAULT_RECEIVES ? " and SRQ" : "");
+	else
+		fprintf(to, " of %s %" PRIu64, r->queue.type == FAULT_QP ? "QP" : "SRQ",
+			r->queue.number);
+	if (r->action == FAULT_FAIL)
+		fprintf(to, " %s with the status %s", many ? "complete" : "completes",
+			fault_value_name(r));
+	else
+		fprintf(to, " %s preceded by the event %s", many ? "are" : "is",
+			fault_value_name(r));
+	if (r->vendor != 0)
+		fprintf(to, " and vendor_err %" PRIu32, r->vendor);
+	fprintf(to, ", if %s can have it; %s allows it.\n", many ? "they" : "it",
+		fault_value_permission(r));
+}
+
+static void
+packets_explain(const struct fault_rule *r, FILE *to)
+{
+	static const char *const done[] = {[FAULT_DROP] = "dropped",
+		[FAULT_DUPLICATE] = "sent twice",
+		[FAULT_DELAY] = "overtaken by the next ones"};
+
+	if (r->when == FAULT_NTH)
+		fprintf(to, "packet %" PRIu64 " of send request %" PRIu64, r->packet,
+			r->number);
+	else
+		which_explain(r, "request packet", to);
+	if (r->queue.type == FAULT_NO_OBJECT)
+		fprintf(to, " of each QP");
+	else
+		fprintf(to, " of QP %" PRIu64, r->queue.number);
+	fprintf(to, " %s %s", r->when == FAULT_SHARE ? "are" : "is", done[r->err]);
+	if (r->when == FAULT_NTH)
+		fprintf(to, " when it is sent for the %" PRIu64 "%s time", r->copy,
+			ordinal_ending(r->copy));
+	fprintf(to, "; %s.\n", fault_value_permission(r));
+}
+
+static void
+rule_explain(const struct fault_rule *r, FILE *to)
+{
+	fprintf(to, "line %" PRIu32 ": in each process", r->line);
+	if (r->program != NULL)
+		fprintf(to, " of a program named \"%s\"", r->program);
+	fprintf(to, ", ");
+	if (r->call < FAULT_CALLS)
+		call_explain(r, to);
+	else if (r->call == FAULT_PACKETS)
+		packets_explain(r, to);
+	else
+		request_explain(r, to);
+}
+
+void
+fault_hit_write(const struct fault_hit *hit, char *out, size_t size)
+{
+	const struct fault_rule *r = hit->rule;
+	int len;
+
+	if (r->call < FAULT_CALLS) {
+		snprintf(out, size, "call %" PRIu64 " of %s: %s", hit->number,
+			fault_call_name((enum fault_call)r->call),
+			fault_error_name(r->err));
+		return;
+	}
+	if (r->call == FAULT_PACKETS) {
+		len = snprintf(out, size, "%s ", fault_value_name(r));
+		if (hit->copy != 1)
+			len += snprintf(out + len, size - (size_t)len,
+				"copy %" PRIu64 " of ", hit->copy);
+		snprintf(out + len, size - (size_t)len,
+			"packet %" PRIu64 " of request %" PRIu64 " of qp %" PRIu64,
+			hit->packet, hit->number, hit->queue.number);
+		return;
+	}
+	len = snprintf(out, size, "%s %" PRIu64 " of %s %" PRIu64 ": %s %s",
+		r->call == FAULT_REQUESTS ? "request" : "receive", hit->number,
+		hit->queue.type == FAULT_QP ? "qp" : "srq", hit->queue.number,
+		r->action == FAULT_FAIL ? "fail" : "event", fault_value_name(r));
+	if (r->vendor != 0 && len > 0 && (size_t)len < size)
+		snprintf(out + len, size - (size_t)len, " vendor %" PRIu32, r->vendor);
 }
 
 void

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Faults on demand: a script has rules, and each rule says which calls are refused, and with which error
- * (rocade-faults(1)). fault_read.c and fault_journal.c read and write files, fault_text.c prints. Nothing here reads a
- * clock. */
+/* Faults on demand: a script has rules, and each rule says which calls are refused, and with which error, or with which
+ * requests of a queue something happens (rocade-faults(1)). fault_read.c and fault_journal.c read and write files,
+ * fault_text.c prints. Nothing here reads a clock. */
 #ifndef ROCADE_FAULTS_FAULTS_H
 #define ROCADE_FAULTS_FAULTS_H
 
@@ -27,6 +27,55 @@ enum fault_call {
 	FAULT_CALLS
 };
 
+/* A rule counts an enum fault_call, or one of these, each of one queue. */
+#define FAULT_REQUESTS FAULT_CALLS       /* work requests of a send queue */
+#define FAULT_RECEIVES (FAULT_CALLS + 1) /* of a receive queue or an SRQ */
+#define FAULT_PACKETS (FAULT_CALLS + 2)  /* request packets of a QP */
+#define FAULT_COUNTED (FAULT_CALLS + 3)
+
+/* Kinds of work requests, a bit each: which can complete so, or be accompanied by such an event. */
+#define FAULT_ON_SEND 0x1u
+#define FAULT_ON_SEND_INV 0x2u
+#define FAULT_ON_WRITE 0x4u
+#define FAULT_ON_WRITE_IMM 0x8u
+#define FAULT_ON_READ 0x10u
+#define FAULT_ON_ATOMIC 0x20u
+#define FAULT_ON_ATOMIC_WRITE 0x40u
+#define FAULT_ON_FLUSH 0x80u
+#define FAULT_ON_LOCAL_INV 0x100u
+#define FAULT_ON_BIND 0x200u
+#define FAULT_ON_RECEIVE 0x400u
+#define FAULT_ON_BYTES 0x800u /* only if it has bytes of payload, or room for some */
+/* Of a QP of this type. XRC is RC. SRQ: it is of no QP. */
+#define FAULT_OF_RC 0x1000u
+#define FAULT_OF_UC 0x2000u
+#define FAULT_OF_UD 0x4000u
+#define FAULT_OF_SRQ 0x8000u
+#define FAULT_OF_ANY (FAULT_OF_RC | FAULT_OF_UC | FAULT_OF_UD | FAULT_OF_SRQ)
+
+enum fault_object_type { FAULT_NO_OBJECT, FAULT_QP, FAULT_SRQ };
+
+/* A queue: the QPs of a process have numbers from 1, in the order in which it creates them, and so have its SRQs. */
+struct fault_queue {
+	enum fault_object_type type;
+	uint64_t number;
+};
+
+enum fault_action {
+	FAULT_REFUSE, /* the call, with an errno */
+	FAULT_FAIL,   /* the request completes with an enum ibv_wc_status */
+	FAULT_EVENT,  /* an enum ibv_event_type, with what is behind it */
+	FAULT_PACKET  /* an enum fault_effect on a packet that is sent */
+};
+
+enum fault_effect { FAULT_DROP = 1, FAULT_DUPLICATE, FAULT_DELAY };
+
+/* A request packet as it is sent: of which request, which of its packets, and for which time. All from 1. */
+struct fault_packet {
+	uint64_t request, packet, copy;
+	uint64_t order; /* of its QP's packets, without those that are sent again */
+};
+
 enum fault_when {
 	FAULT_NTH,      /* call `number` */
 	FAULT_EACH_NTH, /* each call whose number is a multiple of `number` */
@@ -34,12 +83,17 @@ enum fault_when {
 };
 
 struct fault_rule {
-	uint8_t call; /* enum fault_call */
-	uint8_t when; /* enum fault_when */
-	int err;
+	uint8_t call;   /* enum fault_call, FAULT_REQUESTS or FAULT_RECEIVES */
+	uint8_t when;   /* enum fault_when */
+	uint8_t action; /* enum fault_action */
+	int err;        /* errno, status, event or effect: by the action */
+	uint32_t vendor;
 	uint32_t line; /* of the script, from 1 */
 	uint64_t number;
-	char *program; /* whose processes it concerns. NULL: of all */
+	uint64_t packet,
+		copy; /* of FAULT_NTH of packets, whose number is the request's */
+	struct fault_queue queue; /* that it counts. FAULT_NO_OBJECT: each for itself */
+	char *program;            /* whose processes it concerns. NULL: of all */
 };
 
 struct fault_script {
@@ -59,21 +113,23 @@ int fault_script_read(struct fault_script *s, const char *path, char why[FAULT_W
 /* Returns the whole text of a file, with a NUL behind it, or NULL with errno. */
 char *fault_text_read(const char *path, size_t *len);
 
-/* The rules of a process, by call, and its counts. */
+/* The rules of a process, by what they count, and its counts. */
 struct fault_plan {
 	const struct fault_script *script;
 	uint64_t seed;
 	uint32_t *
 		order; /* indices of rules, those of call c from start[c] to start[c + 1] */
-	uint32_t start[FAULT_CALLS + 1];
-	uint64_t count[FAULT_CALLS]; /* of what was counted so far */
-	uint64_t *applied;           /* for each rule of the script: how often */
+	uint32_t start[FAULT_COUNTED + 1];
+	uint64_t count[FAULT_COUNTED]; /* of what was counted so far, over all queues */
+	uint64_t *applied;             /* for each rule of the script: how often */
 };
 
-/* A call to refuse. rule NULL: none. */
+/* A call to refuse, or a request to which something happens. rule NULL: none. */
 struct fault_hit {
 	const struct fault_rule *rule;
-	uint64_t number; /* of the call */
+	uint64_t number;          /* of the call or request */
+	struct fault_queue queue; /* of a request */
+	uint64_t packet, copy;    /* of a packet */
 };
 
 /* A byte of a program's name as names are compared and written: one that a script cannot have is a question mark. */
@@ -87,17 +143,23 @@ void fault_plan_free(struct fault_plan *p);
 /* For a forked child, which has made no calls. */
 void fault_plan_restart(struct fault_plan *p);
 
-/* Whether any rule of the process is of this call. */
-bool fault_plan_concerns(const struct fault_plan *p, enum fault_call call);
+/* Whether any rule of the process counts this. */
+bool fault_plan_concerns(const struct fault_plan *p, unsigned counted);
 /* Counts a call, and returns which rule refuses it: the first of the script that does. Any thread. */
 struct fault_hit fault_plan_next(struct fault_plan *p, enum fault_call call);
+/* The same for a request, whose queue the caller counts. number: of the request there. kind: FAULT_ON_* and FAULT_OF_* of
+ * it. */
+struct fault_hit fault_plan_request(struct fault_plan *p, unsigned counted,
+	struct fault_queue queue, uint64_t number, unsigned kind);
+struct fault_hit fault_plan_packet(struct fault_plan *p, struct fault_queue queue,
+	const struct fault_packet *packet);
 /* The rule of a hit was applied. Any thread. */
 void fault_plan_applied(struct fault_plan *p, const struct fault_hit *hit);
 
-/* Whether the rule with this index in its script matches the call with this number. The same arguments give the
- * same answer. */
-bool fault_rule_matches(
-	const struct fault_rule *r, uint32_t index, uint64_t seed, uint64_t number);
+/* Whether the rule with this index in its script matches the call with this number. queue: number of the queue of a
+ * request; 0: it is a call. The same arguments give the same answer. */
+bool fault_rule_matches(const struct fault_rule *r, uint32_t index, uint64_t seed,
+	uint64_t queue, uint64_t number);
 
 /* fault_names.c: names of scripts. FAULT_CALLS, and 0, if there is none of this name. */
 enum fault_call fault_call_named(const char *name, size_t len);
@@ -108,11 +170,21 @@ bool fault_counts_requests(enum fault_call call);
 const char *fault_error_name(int err);
 /* The section of the man page that allows the call to fail. */
 const char *fault_permission(enum fault_call call, int err);
+/* Sets err of the rule by the name of a status or an event. Returns false if there is none for what it counts. */
+bool fault_value_named(struct fault_rule *r, const char *name, size_t len);
+const char *fault_value_name(const struct fault_rule *r);
+const char *fault_value_permission(const struct fault_rule *r);
+/* Whether it may happen to a request of this kind. */
+bool fault_value_fits(const struct fault_rule *r, unsigned kind);
+void fault_values_list(const struct fault_rule *r, char *out, size_t size);
 /* Writes the names that are valid, with commas between them. */
 void fault_calls_list(char *out, size_t size);
 void fault_errors_list(enum fault_call call, char *out, size_t size);
 
-/* fault_text.c: prints a sentence for each rule. */
+/* fault_text.c: prints a sentence for each rule. Writes a hit as a rule of its own, without the program. */
 void fault_script_explain(const struct fault_script *s, FILE *to);
+/* size: FAULT_HIT_TEXT at least. */
+#define FAULT_HIT_TEXT 160
+void fault_hit_write(const struct fault_hit *hit, char *out, size_t size);
 
 #endif

@@ -32,6 +32,8 @@ struct lane {
 	struct impair_stats *stats; /* own, unless impair_count_in() was called */
 	struct impair_stats own;
 	uint64_t rand;
+	impair_choose_fn *choose; /* NULL: only the rates count */
+	void *choose_arg;
 	bool on;
 	unsigned idle_polls;
 	unsigned held_count;
@@ -114,28 +116,38 @@ frame_duplicate(struct impair *im, struct lane *lane, const struct pkt *pkt)
 }
 
 static void
+effect_draw(struct lane *lane, struct impair_effect *effect)
+{
+	effect->lose = rand_ppm(lane, lane->conf.loss_ppm);
+	effect->duplicate = rand_ppm(lane, lane->conf.duplicate_ppm);
+	effect->hold = rand_ppm(lane, lane->conf.reorder_ppm);
+	effect->corrupt = rand_ppm(lane, lane->conf.corrupt_ppm);
+	effect->behind = 1 + splitmix64(&lane->rand) % HELD_BEHIND_MAX;
+}
+
+static void
 frame_impair(struct impair *im, struct lane *lane, struct pkt *pkt)
 {
 	const struct port_queue *inner = &im->inner;
-	bool lose = rand_ppm(lane, lane->conf.loss_ppm);
-	bool copy = rand_ppm(lane, lane->conf.duplicate_ppm);
-	bool hold = rand_ppm(lane, lane->conf.reorder_ppm);
-	bool corrupt = rand_ppm(lane, lane->conf.corrupt_ppm);
-	unsigned behind = 1 + splitmix64(&lane->rand) % HELD_BEHIND_MAX;
+	struct impair_effect effect = {.lose = false};
 
-	if (lose) {
+	if (impair_is_on(&lane->conf))
+		effect_draw(lane, &effect);
+	if (lane->choose != NULL)
+		lane->choose(lane->choose_arg, pkt, &effect);
+	if (effect.lose) {
 		/* rx_release() also takes transmit buffers */
 		inner->ops->rx_release(inner->queue, pkt, 1);
 		lane->stats->lost++;
 		return;
 	}
-	if (copy)
+	if (effect.duplicate)
 		frame_duplicate(im, lane, pkt);
-	if (corrupt)
+	if (effect.corrupt)
 		frame_corrupt(lane, pkt);
-	if (hold && lane->held_count < HELD_MAX) {
+	if (effect.hold && lane->held_count < HELD_MAX) {
 		lane->held[lane->held_count++] =
-			(struct held){.pkt = *pkt, .behind = behind};
+			(struct held){.pkt = *pkt, .behind = effect.behind};
 		if (lane == &im->lanes[IMPAIR_TX] && im->held != NULL)
 			im->held(im->held_arg);
 		return;
@@ -340,7 +352,19 @@ impair_set(struct impair *im, enum impair_lane which, const struct impair_conf *
 	lane->conf = *conf;
 	lane->rand = conf->seed;
 	lane->on = impair_is_on(conf);
+	lane->choose = NULL;
 	return 0;
+}
+
+void
+impair_choose(
+	struct impair *im, enum impair_lane which, impair_choose_fn *choose, void *arg)
+{
+	struct lane *lane = &im->lanes[which];
+
+	lane->choose = choose;
+	lane->choose_arg = arg;
+	lane->on = true;
 }
 
 int

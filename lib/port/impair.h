@@ -50,6 +50,16 @@ int impair_wrap(const struct port_queue *inner, uint32_t max_frame, struct impai
 void impair_set_inner(struct impair *im, const struct port_queue *inner);
 /* Sets the rates, and restarts the sequence of the seed. -EINVAL: nothing has changed. */
 int impair_set(struct impair *im, enum impair_lane which, const struct impair_conf *conf);
+/* Effects on a frame. choose() sets what it wants, and clears nothing. */
+struct impair_effect {
+	bool lose, duplicate, hold, corrupt;
+	unsigned behind; /* hold: how many frames overtake it, from 1 */
+};
+typedef void impair_choose_fn(
+	void *arg, const struct pkt *pkt, struct impair_effect *effect);
+/* Asks for each frame what happens to it, besides what the rates make of it. Until the next impair_set(). */
+void impair_choose(
+	struct impair *im, enum impair_lane which, impair_choose_fn *choose, void *arg);
 /* Called for a sent frame that is held back: an engine that sleeps has to poll, for it to leave. */
 void impair_on_hold(struct impair *im, void (*held)(void *arg), void *arg);
 /* Counts there from now on, in place of the wrapper's own counters. */

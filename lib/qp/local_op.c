@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
 /*
- * Work requests without packets: bind and invalidate of a memory window. They are
+ * Work requests without packets: bind and invalidate of a memory window, and those that a
+ * script of faults makes fail (request_fault.h). They are
  * executed in queue order, and the requests after them start when they are done (IBA
  * 10.8.3.3). An invalidate needs no local invalidate fence: earlier requests of the
  * queue cannot use the key, because only a peer can use a memory window.
@@ -20,6 +21,8 @@ local_execute(struct qp *qp, const struct send_wqe *wqe)
 	};
 	int rc;
 
+	if (unlikely(wr_row(wqe)->kind == WR_FAULT))
+		return FAULT_INJECTED;
 	if (wr_row(wqe)->kind == WR_LOCAL_INV)
 		rc = mw_invalidate(qp->shared->keys, qp->qpn, wqe->rkey);
 	else

@@ -33,6 +33,12 @@
 /* Local operations send no packet: their opcodes are not used. */
 #define NO_OPCODE DATA_OPCODES(SEND_ONLY, SEND_ONLY, SEND_ONLY, SEND_ONLY)
 
+/* No post may have such an opcode: it has no flags and no types. */
+#define FAULT_ROW(wc)                                                                    \
+	{                                                                                \
+		WR_FAULT, wc, NO_OPCODE, 0, POST_PLAIN, 0, false                         \
+	}
+
 #define RELIABLE (1u << IBV_QPT_RC | 1u << IBV_QPT_XRC_SEND)
 #define CONNECTED (RELIABLE | 1u << IBV_QPT_UC)
 #define ALL (CONNECTED | 1u << IBV_QPT_UD)
@@ -63,6 +69,18 @@ const struct wr_row wr_rows[WR_ROWS] = {
 		POST_LOCAL_INV, CONNECTED, false},
 	[IBV_WR_BIND_MW] = {WR_BIND_MW, IBV_WC_BIND_MW, NO_OPCODE, LOCAL_FLAGS, POST_BIND,
 		CONNECTED, true},
+	[WQE_FAULT | IBV_WR_SEND] = FAULT_ROW(IBV_WC_SEND),
+	[WQE_FAULT | IBV_WR_SEND_WITH_IMM] = FAULT_ROW(IBV_WC_SEND),
+	[WQE_FAULT | IBV_WR_SEND_WITH_INV] = FAULT_ROW(IBV_WC_SEND),
+	[WQE_FAULT | IBV_WR_RDMA_WRITE] = FAULT_ROW(IBV_WC_RDMA_WRITE),
+	[WQE_FAULT | IBV_WR_RDMA_WRITE_WITH_IMM] = FAULT_ROW(IBV_WC_RDMA_WRITE),
+	[WQE_FAULT | IBV_WR_RDMA_READ] = FAULT_ROW(IBV_WC_RDMA_READ),
+	[WQE_FAULT | IBV_WR_ATOMIC_CMP_AND_SWP] = FAULT_ROW(IBV_WC_COMP_SWAP),
+	[WQE_FAULT | IBV_WR_ATOMIC_FETCH_AND_ADD] = FAULT_ROW(IBV_WC_FETCH_ADD),
+	[WQE_FAULT | IBV_WR_ATOMIC_WRITE] = FAULT_ROW(IBV_WC_ATOMIC_WRITE),
+	[WQE_FAULT | WR_OPCODE_FLUSH] = FAULT_ROW(WC_OPCODE_FLUSH),
+	[WQE_FAULT | IBV_WR_LOCAL_INV] = FAULT_ROW(IBV_WC_LOCAL_INV),
+	[WQE_FAULT | IBV_WR_BIND_MW] = FAULT_ROW(IBV_WC_BIND_MW),
 };
 
 static void

@@ -13,6 +13,7 @@
 
 #include "qp/counting.h"
 #include "qp/qp_state.h"
+#include "qp/request_fault.h"
 #include "qp/transport.h"
 
 #define GRH_LEN 40
@@ -102,7 +103,8 @@ ud_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 		if (memcmp(dest, &first, UD_DEST_PATH) != 0)
 			break;
 		if (unlikely(ud_packet_build(qp, wqe, &pkts[burst.built]) != 0)) {
-			burst.verdict = FAULT_SEND_SGE;
+			burst.verdict =
+				request_is_to_fail(wqe) ? FAULT_INJECTED : FAULT_SEND_SGE;
 			break;
 		}
 		burst.built++;

@@ -6,6 +6,7 @@
 #include "qp/mbuf_receive.h"
 #include "qp/mbuf_send.h"
 #include "qp/qp_state.h"
+#include "qp/request_fault.h"
 #include "qp/transport.h"
 
 struct fault_row {
@@ -72,13 +73,17 @@ request_refuse(struct qp *qp, uint32_t psn, const struct fault_row *fault)
 static void
 send_fail(struct qp *qp, const struct fault_row *fault)
 {
+	const struct send_wqe *wqe = sq_slot(&qp->sq, qp->req.una_idx);
+	bool injected = request_is_to_fail(wqe);
+
 	if (fault->status == IBV_WC_RETRY_EXC_ERR)
 		qp->shared->stats->retries_exceeded++;
 	else if (fault->status == IBV_WC_RNR_RETRY_EXC_ERR)
 		qp->shared->stats->rnr_retries_exceeded++;
 	mbuf_send_done(qp, qp->req.una_idx);
-	qp_complete_send(
-		qp, qp->req.una_idx++, (enum ibv_wc_status)fault->status, fault->vendor);
+	qp_complete_send(qp, qp->req.una_idx++,
+		(enum ibv_wc_status)(injected ? wqe->status : fault->status),
+		injected ? wqe->rkey : fault->vendor);
 	if (qp_reliable(qp))
 		error_enter(qp);
 	else

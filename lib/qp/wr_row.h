@@ -20,6 +20,8 @@ enum wr_kind {
 	/* No packet: executed by the requester itself, in queue order; see local_op.c. */
 	WR_LOCAL_INV,
 	WR_BIND_MW,
+	/* The same, and it fails: see request_fault.h. */
+	WR_FAULT,
 };
 
 /* Members of struct ibv_send_wr that a request uses besides its SGEs and immediate. */

@@ -19,7 +19,10 @@
 #define SEND_MAX_SGE 16
 #define SEND_MAX_INLINE 512
 #define SQ_MAX_WR (1u << 16)
-#define WR_ROWS 16 /* opcodes of work requests: enum ibv_wr_opcode */
+#define WR_ROWS 32 /* opcodes of work requests: enum ibv_wr_opcode, and with WQE_FAULT */
+
+/* In send_wqe.opcode, beside enum ibv_wr_opcode: the request fails (qp/request_fault.h). */
+#define WQE_FAULT 0x10
 
 /* In send_wqe.flags, beside IBV_SEND_*: the payload is in an mbuf (qp/mbuf_send.h). */
 #define WQE_MBUF 0x80
@@ -34,8 +37,8 @@ struct send_wqe {
 	/* IBV_SEND_*; the post sets IBV_SEND_SIGNALED if the QP has sq_sig_all */
 	uint8_t flags;
 	uint8_t num_sge;
-	uint8_t reserved;
-	uint32_t rkey;      /* BIND_MW: the new key; LOCAL_INV: the key */
+	uint8_t status; /* WQE_FAULT: enum ibv_wc_status */
+	uint32_t rkey;  /* BIND_MW: the new key; LOCAL_INV: the key; fault: vendor_err */
 	uint64_t remote_va; /* BIND_MW: where the window begins */
 	union {             /* by opcode */
 		/* big-endian, as in the packet: */

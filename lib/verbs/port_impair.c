@@ -121,6 +121,23 @@ port_impair(struct rocade_port *port, enum impair_lane lane,
 	return err == 0 ? 0 : rocade_fail(err, "no memory for the impairment of a queue");
 }
 
+int
+port_impair_choose(struct rocade_port *port, impair_choose_fn *choose, void *arg)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&port->lock);
+	dev_engines_lock(port->dev);
+	for (unsigned i = 0; err == 0 && i < port->engine_count; i++)
+		err = impair_queue_wrap(&port->engines[i]);
+	for (unsigned i = 0; err == 0 && i < port->engine_count; i++)
+		impair_choose(port->engines[i].impair, IMPAIR_TX, choose, arg);
+	port->on_close = impair_port_unwrap;
+	dev_engines_unlock(port->dev);
+	pthread_mutex_unlock(&port->lock);
+	return err;
+}
+
 static int
 port_impair_stats(struct rocade_port *port, enum impair_lane lane,
 	struct rocade_impair_stats *stats, size_t size)

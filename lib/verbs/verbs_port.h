@@ -58,6 +58,13 @@ struct rocade_port {
 	struct rocade_engine engines[DEV_MAX_ENGINES];
 };
 
+/* port_impair.c: asks for each sent frame what happens to it (port/impair.h). Returns 0 or ENOMEM. */
+struct impair_effect;
+struct pkt;
+int port_impair_choose(struct rocade_port *port,
+	void (*choose)(void *arg, const struct pkt *pkt, struct impair_effect *effect),
+	void *arg);
+
 /*
  * Checks conf and converts it to a struct dev_conf, with defaults where they do not
  * depend on the port (mtu may still be 0). *out_conf: a copy with defaults. Returns 0 or

@@ -334,6 +334,26 @@ ALONE = [
 ]
 
 
+def server_run(daemon, script, words):
+    """Runs a program of two ends, whose server has the script: returns its status and output."""
+    server = Process(script.words(*words), env=daemon.env)
+    wait_for_port(18515, server, 10)
+    client = daemon.start(*words, "127.0.0.1")
+    status = server.wait()
+    client.kill()
+    return status, server.output()
+
+
+def client_run(daemon, script, words):
+    """The same, whose client has it."""
+    server = daemon.start(*words)
+    wait_for_port(18515, server, 10)
+    client = Process(script.words(*words, "127.0.0.1"), env=daemon.env)
+    status = client.wait()
+    server.kill()
+    return status, client.output()
+
+
 def programs():
     with Daemon() as daemon:
         for text, words, said in ALONE:
@@ -349,22 +369,12 @@ def programs():
                 ("call 1 of reg_mr: ENOMEM", ["ib_send_bw", "-F", "-x", "0"], "Couldn't allocate MR"),
                 ("call 1 of create_qp: ENOMEM", ["ib_send_bw", "-F", "-x", "0"], "Unable to create QP")]:
             script = Script(text)
-            server = Process(script.words(*words), env=daemon.env)
-            wait_for_port(18515, server, 10)
-            # The client has no script. Its peer has ended then.
-            client = daemon.start(*words, "127.0.0.1")
-            status = server.wait()
-            client.kill()
-            case("%s sees %s" % (words[0], text), status != 0 and re.search(said, server.output()) and
-                 script.applied(), server.output())
+            status, output = server_run(daemon, script, words)
+            case("%s sees %s" % (words[0], text), status != 0 and re.search(said, output) and script.applied(), output)
         script = Script("call 100 of post_send: ENOMEM")
-        server = daemon.start("ib_write_bw", "-F", "-x", "0")
-        wait_for_port(18515, server, 10)
-        client = Process(script.words("ib_write_bw", "-F", "-x", "0", "127.0.0.1"), env=daemon.env)
-        status = client.wait()
-        server.kill()
+        status, output = client_run(daemon, script, ["ib_write_bw", "-F", "-x", "0"])
         case("ib_write_bw sees a refused ibv_post_send()", status != 0 and script.applied() == [
-            ("ib_write_bw", "100", "post_send", "ENOMEM", "1")], client.output())
+            ("ib_write_bw", "100", "post_send", "ENOMEM", "1")], output)
         words = ["ibv_rc_pingpong", "-g", "0", "-n", "100"]
         script = Script("call 1000000 of post_send: ENOMEM")
         server = Process(script.words(*words), env=daemon.env)

@@ -341,9 +341,32 @@ def check_map(tree):
             yield "docs/map.md:1: there is no file %s" % path
 
 
+FAULT_ROW = re.compile(r'(?:COMPLETION|EVENT)\((request|receive), "([a-z-]+)", IBV_(?:WC|EVENT)_[A-Z_]+, [A-Z |]+, [A-Z |]+,'
+                       r'\s+"[^"]+ \d[^"]*",\s+"(\w+\.py) (\w+)"\)$')
+
+
+def check_request_faults(texts):
+    """Yields the errors of the rows of requests."""
+    text = texts.get("docs/faults.def", "")
+    seen = set()
+    for row in re.finditer(r"^(?:COMPLETION|EVENT)\((?:[^()\"]|\"[^\"]*\")*\)$", text, re.M):
+        where = "docs/faults.def:%d" % (text.count("\n", 0, row.start()) + 1)
+        parts = FAULT_ROW.match(row.group(0))
+        if not parts:
+            yield '%s: expected COMPLETION or EVENT(COUNTED, "NAME", VALUE, KINDS, TYPES, "RULE NUMBER", "FILE.py CASE")' % where
+            continue
+        counted, name, program, group = parts.groups()
+        if (counted, name) in seen:
+            yield "%s: a second row of %s of a %s" % (where, name, counted)
+        seen.add((counted, name))
+        if "\ndef %s(" % group not in texts.get("test/e2e/" + program, ""):
+            yield "%s: test/e2e/%s has no %s()" % (where, program, group)
+
+
 def check_faults(tree):
     """each fault of docs/faults.def has one row, a rule that allows it, and a test that is there; each call has one"""
     texts = {f.path: f.text for f in tree.files}
+    yield from check_request_faults(texts)
     calls = re.findall(r"^CALL\((\w+), ", texts.get("lib/faults/calls.def", ""), re.M)
     seen = set()
     for number, line in enumerate(texts.get("docs/faults.def", "").splitlines(), 1):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""PROGRAM SOURCE: the manual page of rocade-faults has the calls and errors of docs/faults.def, its examples are
+"""PROGRAM SOURCE: the manual page of rocade-faults has the calls, errors, statuses and events of docs/faults.def, its examples are
 valid scripts, --help and --version work, and mandoc finds no fault in it."""
 
 import re
@@ -29,15 +29,25 @@ def main():
     section = man.split(".SH CALLS AND ERRORS\n")[1].split(".SH")[0]
     listed = {call: errors.split(", ") for call, errors in re.findall(r"^\.B (\w+)\n.*: ([A-Z, ]+)$", section, re.M)}
     docs.case("the page has the calls and errors that scripts may name", [] if listed == want else [listed, want])
+    text = docs.read("docs/faults.def")
+    section = man.split(".SH REQUESTS\n")[1].split(".SH")[0]
+    named = {counted: re.findall(r'^COMPLETION\(%s, "([\w-]+)"' % counted, text, re.M) for counted in ("request", "receive")}
+    listed = re.search(r"Of requests: ([\w, \n-]+)\. Of receives: ([\w, \n-]+)\.", section)
+    docs.case("the page has the statuses", [] if [re.split(r",\s", part) for part in listed.groups()] == [
+        named["request"], named["receive"]] else [named, listed.groups()])
+    effects = re.findall(r'^PACKET\("(\w+)"', text, re.M)
+    docs.case("the page has the effects on packets", [] if all('"%s"' % name in man for name in effects) else [effects])
+    events = set(re.findall(r'^EVENT\(\w+, "([\w-]+)"', text, re.M))
+    docs.case("the page has the events", [] if set(re.findall(r"^\.B event ([\w-]+)$", section, re.M)) == events else [events])
     done = docs.run("--help")
     docs.case("--help", [] if done.returncode == 0 and "check FILE" in done.stdout else [done])
     docs.version_check(man)
     example = man.split(".SH EXAMPLES\n.nf\n")[1].split(".fi")[0]
     done = check(example)
-    docs.case("the examples are a script", [] if done.returncode == 0 and "3 rules in all" in done.stdout else [done])
-    journal = re.search(r"^in \".* process \d+$", man.split(".SH JOURNAL")[1], re.M).group(0)
-    done = check(journal)
-    docs.case("a line of a journal is a rule", [] if done.returncode == 0 else [done])
+    docs.case("the examples are a script", [] if done.returncode == 0 and "6 rules in all" in done.stdout else [done])
+    for journal in re.findall(r"^in \".* process \d+$", man.split(".SH JOURNAL")[1], re.M):
+        done = check(journal)
+        docs.case("a line of a journal is a rule: %s" % journal, [] if done.returncode == 0 else [done])
     docs.lint(PAGE)
     print("1..%d" % len(docs.cases))
     return 0 if all(docs.cases) else 1

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <infiniband/verbs.h>
+
 #include "base/splitmix64.h"
 #include "faults/faults.h"
 
@@ -48,12 +50,36 @@ TEST(a_rule_a_line)
 				       "0.0001% of post_recv: ENOMEM\n"
 				       "100% of rdma_connect: ENOMEM");
 	static const struct fault_rule want[] = {
-		{FAULT_post_send, FAULT_EACH_NTH, ENOMEM, 2, 500, NULL},
-		{FAULT_reg_mr, FAULT_NTH, EINVAL, 4, 3, NULL},
-		{FAULT_poll_cq, FAULT_SHARE, EIO, 5, 100000, NULL},
-		{FAULT_create_qp, FAULT_EACH_NTH, ENOMEM, 6, 1, NULL},
-		{FAULT_post_recv, FAULT_SHARE, ENOMEM, 7, 1, NULL},
-		{FAULT_rdma_connect, FAULT_SHARE, ENOMEM, 8, 1000000, NULL},
+		{.call = FAULT_post_send,
+			.when = FAULT_EACH_NTH,
+			.err = ENOMEM,
+			.line = 2,
+			.number = 500},
+		{.call = FAULT_reg_mr,
+			.when = FAULT_NTH,
+			.err = EINVAL,
+			.line = 4,
+			.number = 3},
+		{.call = FAULT_poll_cq,
+			.when = FAULT_SHARE,
+			.err = EIO,
+			.line = 5,
+			.number = 100000},
+		{.call = FAULT_create_qp,
+			.when = FAULT_EACH_NTH,
+			.err = ENOMEM,
+			.line = 6,
+			.number = 1},
+		{.call = FAULT_post_recv,
+			.when = FAULT_SHARE,
+			.err = ENOMEM,
+			.line = 7,
+			.number = 1},
+		{.call = FAULT_rdma_connect,
+			.when = FAULT_SHARE,
+			.err = ENOMEM,
+			.line = 8,
+			.number = 1000000},
 	};
 
 	assert_int_equal(s.count, 6);
@@ -67,6 +93,112 @@ TEST(a_rule_a_line)
 			assert_string_equal(s.rules[i].program, "a # b");
 		else
 			assert_null(s.rules[i].program);
+	}
+	fault_script_free(&s);
+}
+
+TEST(a_rule_of_requests)
+{
+	struct fault_script s =
+		parsed("request 1000 of qp 2: fail retry-exceeded\n"
+		       "each 3rd request: fail local-length vendor 4294967295\n"
+		       "in \"p\": 1% of requests of qp 1: event qp-fatal # x\n"
+		       "receive 1 of srq 7 : fail local-protection\n"
+		       "2% of receives: event device-fatal\n"
+		       "each 2nd receive of qp 3:event qp-fatal");
+	static const struct fault_rule want[] = {
+		{.call = FAULT_REQUESTS,
+			.when = FAULT_NTH,
+			.action = FAULT_FAIL,
+			.err = IBV_WC_RETRY_EXC_ERR,
+			.number = 1000,
+			.queue = {FAULT_QP, 2}},
+		{.call = FAULT_REQUESTS,
+			.when = FAULT_EACH_NTH,
+			.action = FAULT_FAIL,
+			.err = IBV_WC_LOC_LEN_ERR,
+			.number = 3,
+			.vendor = UINT32_MAX},
+		{.call = FAULT_REQUESTS,
+			.when = FAULT_SHARE,
+			.action = FAULT_EVENT,
+			.err = IBV_EVENT_QP_FATAL,
+			.number = 10000,
+			.queue = {FAULT_QP, 1}},
+		{.call = FAULT_RECEIVES,
+			.when = FAULT_NTH,
+			.action = FAULT_FAIL,
+			.err = IBV_WC_LOC_PROT_ERR,
+			.number = 1,
+			.queue = {FAULT_SRQ, 7}},
+		{.call = FAULT_RECEIVES,
+			.when = FAULT_SHARE,
+			.action = FAULT_EVENT,
+			.err = IBV_EVENT_DEVICE_FATAL,
+			.number = 20000},
+		{.call = FAULT_RECEIVES,
+			.when = FAULT_EACH_NTH,
+			.action = FAULT_EVENT,
+			.err = IBV_EVENT_QP_FATAL,
+			.number = 2,
+			.queue = {FAULT_QP, 3}},
+	};
+
+	assert_int_equal(s.count, 6);
+	for (unsigned i = 0; i < s.count; i++) {
+		const struct fault_rule *r = &s.rules[i];
+
+		assert_int_equal(r->call, want[i].call);
+		assert_int_equal(r->when, want[i].when);
+		assert_int_equal(r->action, want[i].action);
+		assert_int_equal(r->err, want[i].err);
+		assert_int_equal(r->vendor, want[i].vendor);
+		assert_int_equal(r->number, want[i].number);
+		assert_int_equal(r->queue.type, want[i].queue.type);
+		assert_int_equal(r->queue.number, want[i].queue.number);
+		assert_int_equal(r->program != NULL, i == 2);
+	}
+	fault_script_free(&s);
+}
+
+TEST(a_rule_of_packets)
+{
+	struct fault_script s = parsed("drop packet 2 of request 3\n"
+				       "delay copy 4 of packet 5 of request 6 of qp 7\n"
+				       "duplicate each 8th packet of qp 9 # x\n"
+				       "in \"p\": drop 0.5% of packets");
+	static const struct fault_rule want[] = {
+		{.err = FAULT_DROP,
+			.when = FAULT_NTH,
+			.number = 3,
+			.packet = 2,
+			.copy = 1},
+		{.err = FAULT_DELAY,
+			.when = FAULT_NTH,
+			.number = 6,
+			.packet = 5,
+			.copy = 4,
+			.queue = {FAULT_QP, 7}},
+		{.err = FAULT_DUPLICATE,
+			.when = FAULT_EACH_NTH,
+			.number = 8,
+			.queue = {FAULT_QP, 9}},
+		{.err = FAULT_DROP, .when = FAULT_SHARE, .number = 5000},
+	};
+
+	assert_int_equal(s.count, 4);
+	for (unsigned i = 0; i < s.count; i++) {
+		const struct fault_rule *r = &s.rules[i];
+
+		assert_int_equal(r->call, FAULT_PACKETS);
+		assert_int_equal(r->action, FAULT_PACKET);
+		assert_int_equal(r->err, want[i].err);
+		assert_int_equal(r->when, want[i].when);
+		assert_int_equal(r->number, want[i].number);
+		assert_int_equal(r->packet, want[i].packet);
+		assert_int_equal(r->copy, want[i].copy);
+		assert_int_equal(r->queue.type, want[i].queue.type);
+		assert_int_equal(r->queue.number, want[i].queue.number);
 	}
 	fault_script_free(&s);
 }
@@ -100,10 +232,14 @@ TEST(each_call_and_error_is_a_rule)
 	assert_true(rules >= FAULT_CALLS);
 }
 
-#define WHICH "in \"PROGRAM\":, call N of, each Nth, P% of"
+#define WHAT "call N of, request N, receive N, each Nth, P% of, delay, drop, duplicate"
+#define WHICH "in \"PROGRAM\":, " WHAT
 #define NUMBER "a number from 1 to 1000000000000000000"
 #define EACH NUMBER ", and behind it th, st, nd or rd, such as 500th"
 #define SHARE "0.0001% to 100%, such as 0.5%"
+#define END "the end of the line, or # COMMENT"
+#define PACKETS "packet N of, copy N of, each Nth, P% of"
+#define VENDOR "a number from 1 to 4294967295"
 #define PROGRAM "a program's name in quotes, of 1 to 255 bytes"
 
 TEST(an_error_names_line_column_and_what_is_valid)
@@ -112,7 +248,24 @@ TEST(an_error_names_line_column_and_what_is_valid)
 		const char *text, *why;
 	} rows[] = {
 		{"when request 1", "1, column 1: 'when' is not known; valid: " WHICH},
-		{"drop 1% of packets", "1, column 1: 'drop' is not known; valid: " WHICH},
+		{"lose 1% of packets", "1, column 1: 'lose' is not known; valid: " WHICH},
+		{"drop", "1, column 5: the line ends too early; valid: " PACKETS},
+		{"drop call 1 of", "1, column 6: 'call' is not known; valid: " PACKETS},
+		{"drop packet 0 of", "1, column 13: '0' is not known; valid: " NUMBER},
+		{"drop packet 1 of qp",
+			"1, column 18: 'qp' is not known; valid: request"},
+		{"drop copy 1 of request 1",
+			"1, column 16: 'request' is not known; valid: packet"},
+		{"drop each 2nd request",
+			"1, column 15: 'request' is not known; valid: packet"},
+		{"drop 1% of packet",
+			"1, column 12: 'packet' is not known; valid: packets"},
+		{"drop 1% of packets of srq 1",
+			"1, column 23: 'srq' is not known; valid: qp"},
+		{"drop 1% of packets x",
+			"1, column 20: 'x' is not known; valid: of qp N, " END},
+		{"drop 1% of packets of qp 1 x",
+			"1, column 28: 'x' is not known; valid: " END},
 		{"\n  from 2s: link down",
 			"2, column 3: 'from' is not known; valid: " WHICH},
 		{"\": x", "1, column 1: '\"' is not known; valid: " WHICH},
@@ -151,10 +304,8 @@ TEST(an_error_names_line_column_and_what_is_valid)
 		{"in \"a: call 1",
 			"1, column 4: '\"a: call 1' is not known; valid: " PROGRAM},
 		{"in \"a\" call 1", "1, column 8: 'call' is not known; valid: :"},
-		{"in \"a\": in \"b\":",
-			"1, column 9: 'in' is not known; valid: call N of, each Nth, P% of"},
-		{"in \"a\":",
-			"1, column 8: the line ends too early; valid: call N of, each Nth, P% of"},
+		{"in \"a\": in \"b\":", "1, column 9: 'in' is not known; valid: " WHAT},
+		{"in \"a\":", "1, column 8: the line ends too early; valid: " WHAT},
 		{"call 1 of reg_mr ENOMEM",
 			"1, column 18: 'ENOMEM' is not known; valid: :"},
 		{"call 1 of reg_mr: EIO",
@@ -165,6 +316,34 @@ TEST(an_error_names_line_column_and_what_is_valid)
 			"1, column 26: 'x' is not known; valid: the end of the line, or # COMMENT"},
 		{"call 1 of reg_mr: \001\377",
 			"1, column 19: '?\?' is not known; valid: EINVAL, ENOMEM"},
+		{"request", "1, column 8: the line ends too early; valid: " NUMBER},
+		{"request 0: x", "1, column 9: '0' is not known; valid: " NUMBER},
+		{"request 1 x", "1, column 11: 'x' is not known; valid: of qp N, :"},
+		{"receive 1 x",
+			"1, column 11: 'x' is not known; valid: of qp N, of srq N, :"},
+		{"request 1 of srq 1:", "1, column 14: 'srq' is not known; valid: qp"},
+		{"receive 1 of cq 1:", "1, column 14: 'cq' is not known; valid: qp, srq"},
+		{"request 1 of qp x:", "1, column 17: 'x' is not known; valid: " NUMBER},
+		{"request 1 of qp 1 x", "1, column 19: 'x' is not known; valid: :"},
+		{"request 1: EIO",
+			"1, column 12: 'EIO' is not known; valid: fail STATUS, event EVENT"},
+		{"receive 1: fail x",
+			"1, column 17: 'x' is not known; valid: local-length, local-protection"},
+		{"receive 1: event cq-error",
+			"1, column 18: 'cq-error' is not known; valid: device-fatal, qp-fatal, "
+			"srq-error"},
+		{"request 1: event qp-fatal vendor 1",
+			"1, column 27: 'vendor' is not known; valid: " END},
+		{"request 1: fail retry-exceeded x",
+			"1, column 32: 'x' is not known; valid: vendor N, " END},
+		{"request 1: fail retry-exceeded vendor",
+			"1, column 38: the line ends too early; valid: " VENDOR},
+		{"request 1: fail retry-exceeded vendor 1x",
+			"1, column 39: '1x' is not known; valid: " VENDOR},
+		{"request 1: fail retry-exceeded vendor 4294967296",
+			"1, column 39: '4294967296' is not known; valid: " VENDOR},
+		{"request 1: fail retry-exceeded vendor 1 x",
+			"1, column 41: 'x' is not known; valid: " END},
 		{"aaaaaaaaaabbbbbbbbbbccccccccccddddddddddE",
 			"1, column 1: 'aaaaaaaaaabbbbbbbbbbccccccccccdddddddddd...' is not known; "
 			"valid: " WHICH},
@@ -239,7 +418,10 @@ TEST(garbage_is_refused_or_has_only_valid_rules)
 {
 	static const char *const words[] = {"in ", "\"a\"", "\"", ":", " ", "#", "\n",
 		"call ", "each ", "of ", "1", "500th ", "10% ", ".", "%", "post_send",
-		"reg_mr", "ENOMEM", "EINVAL", "\t", "99999999999999999999"};
+		"reg_mr", "ENOMEM", "EINVAL", "\t", "99999999999999999999", "request ",
+		"receive ", "requests ", "qp ", "srq ", "fail ", "event ", "vendor ",
+		"retry-exceeded ", "local-length", "qp-fatal", "drop ", "copy ",
+		"packet ", "packets "};
 	uint64_t seed = 1;
 	unsigned accepted = 0;
 
@@ -262,18 +444,28 @@ TEST(garbage_is_refused_or_has_only_valid_rules)
 		}
 		/* Half of them are a rule and garbage behind it. */
 		if (i % 2 == 0)
-			len += (size_t)sprintf(made + len, "\neach 2nd reg_mr: ENOMEM\n");
+			len += (size_t)sprintf(made + len, "%s",
+				i % 4 == 0 ? "\neach 2nd reg_mr: ENOMEM\n"
+					   : "\nrequest 2: fail remote-access\n");
 		text = malloc(len + (len == 0));
 		assert_non_null(text);
 		memcpy(text, made, len);
 		if (fault_script_parse(&s, text, len, why) == 0) {
 			accepted += s.count != 0;
 			for (unsigned j = 0; j < s.count; j++) {
-				assert_true(s.rules[j].call < FAULT_CALLS);
-				assert_true(s.rules[j].number != 0);
+				const struct fault_rule *r = &s.rules[j];
+
+				assert_true(r->call < FAULT_COUNTED);
+				assert_true(r->number != 0);
+				assert_int_equal(
+					r->action == FAULT_REFUSE, r->call < FAULT_CALLS);
 				assert_true(
-					fault_permission((enum fault_call)s.rules[j].call,
-						s.rules[j].err)[0] != '?');
+					(r->call < FAULT_CALLS ? fault_permission(
+									 (enum fault_call)
+										 r->call,
+									 r->err)
+							       : fault_value_permission(
+									 r))[0] != '?');
 			}
 		} else {
 			assert_int_equal(strncmp(why, "line ", 5), 0);
@@ -284,57 +476,4 @@ TEST(garbage_is_refused_or_has_only_valid_rules)
 		free(text);
 	}
 	assert_true(accepted != 0);
-}
-
-/* Returns what a function prints to a stream. */
-static char *
-explained(const char *text)
-{
-	struct fault_script s = parsed(text);
-	char *out = NULL;
-	size_t size;
-	FILE *to = open_memstream(&out, &size);
-
-	assert_non_null(to);
-	fault_script_explain(&s, to);
-	fclose(to);
-	fault_script_free(&s);
-	return out;
-}
-
-TEST(a_script_is_explained_in_sentences)
-{
-	char *out = explained("call 1 of poll_cq: EIO\n"
-			      "in \"x\": each 2nd post_send: ENOMEM\n"
-			      "0.5% of reg_mr: EINVAL");
-
-	assert_string_equal(out,
-		"line 1: in each process, call 1 of ibv_poll_cq() is refused with EIO; "
-		"ibv_poll_cq(3), RETURN VALUE allows the failure.\n"
-		"line 2: in each process of a program named \"x\", each 2nd work request of "
-		"ibv_post_send() is refused with ENOMEM; ibv_post_send(3), RETURN VALUE "
-		"allows the failure.\n"
-		"line 3: in each process, 0.5 % of the calls, which the seed draws, of ibv_reg_mr() "
-		"and ibv_reg_mr_iova() are refused with EINVAL; ibv_reg_mr(3), RETURN VALUE "
-		"allows the failure.\n"
-		"3 rules in all.\n");
-	free(out);
-	out = explained(
-		"each 11th poll_cq: EIO\neach 21st poll_cq: EIO\neach 103rd poll_cq: EIO");
-	assert_non_null(strstr(out, " each 11th call "));
-	assert_non_null(strstr(out, " each 21st call "));
-	assert_non_null(strstr(out, " each 103rd call "));
-	free(out);
-}
-
-TEST(a_file_that_cannot_be_read_is_named)
-{
-	struct fault_script s;
-
-	assert_int_equal(fault_script_read(&s, "/nonexistent/script", why), ENOENT);
-	assert_string_equal(
-		why, "cannot read /nonexistent/script: No such file or directory");
-	assert_int_equal(fault_script_read(&s, "/", why), EISDIR);
-	assert_int_equal(fault_script_read(&s, "/dev/zero", why), EFBIG);
-	assert_int_equal(s.count, 0);
 }

@@ -89,7 +89,7 @@ TEST(a_rule_concerns_the_program_that_it_names)
 		  "call 4 of reg_mr: ENOMEM",
 		1, "b");
 	assert_string_equal(refused(FAULT_reg_mr, 10), "2:2 3:3 4:4 ");
-	assert_int_equal(plan.start[FAULT_CALLS], 3);
+	assert_int_equal(plan.start[FAULT_COUNTED], 3);
 	plan_end();
 }
 
@@ -149,8 +149,8 @@ TEST(each_rule_draws_its_own_calls)
 
 	plan_make("10% of reg_mr: ENOMEM\n10% of reg_mr: EINVAL", 1, "p");
 	for (uint64_t n = 1; n <= CALLS_MADE; n++) {
-		bool first = fault_rule_matches(&script.rules[0], 0, 1, n);
-		bool second = fault_rule_matches(&script.rules[1], 1, 1, n);
+		bool first = fault_rule_matches(&script.rules[0], 0, 1, 0, n);
+		bool second = fault_rule_matches(&script.rules[1], 1, 1, 0, n);
 
 		of_first += first;
 		of_second += second;
@@ -166,5 +166,142 @@ TEST(a_share_of_everything_refuses_every_call)
 {
 	plan_make("100% of reg_mr: ENOMEM", 3, "p");
 	assert_string_equal(refused(FAULT_reg_mr, 3), "1:1 2:1 3:1 ");
+	plan_end();
+}
+
+/* Posts requests, and returns the numbers of those of which a rule makes something as a text. */
+static const char *
+hit(unsigned counted, struct fault_queue queue, unsigned requests, unsigned kind)
+{
+	static char out[4096];
+
+	out[0] = '\0';
+	for (unsigned i = 1; i <= requests; i++) {
+		struct fault_hit one = fault_plan_request(&plan, counted, queue, i, kind);
+		size_t len = strlen(out);
+
+		if (one.rule == NULL)
+			continue;
+		assert_int_equal(one.number, i);
+		assert_int_equal(one.queue.number, queue.number);
+		fault_plan_applied(&plan, &one);
+		snprintf(out + len, sizeof(out) - len, "%u:%u ", i, one.rule->line);
+	}
+	return out;
+}
+
+static const struct fault_queue qp1 = {FAULT_QP, 1}, qp2 = {FAULT_QP, 2},
+				srq1 = {FAULT_SRQ, 1};
+
+TEST(a_rule_counts_the_requests_of_its_queue)
+{
+	plan_make("request 3 of qp 2: fail retry-exceeded\n"
+		  "each 4th request: fail remote-operation\n"
+		  "receive 1 of srq 1: fail local-length\n"
+		  "receive 2: fail local-protection",
+		1, "p");
+	assert_string_equal(
+		hit(FAULT_REQUESTS, qp1, 5, FAULT_ON_SEND | FAULT_OF_RC), "4:2 ");
+	assert_string_equal(
+		hit(FAULT_REQUESTS, qp2, 8, FAULT_ON_SEND | FAULT_OF_RC), "3:1 4:2 8:2 ");
+	assert_string_equal(hit(FAULT_RECEIVES, qp1, 3,
+				    FAULT_ON_RECEIVE | FAULT_ON_BYTES | FAULT_OF_UD),
+		"2:4 ");
+	assert_string_equal(hit(FAULT_RECEIVES, srq1, 3,
+				    FAULT_ON_RECEIVE | FAULT_ON_BYTES | FAULT_OF_SRQ),
+		"1:3 2:4 ");
+	assert_int_equal(plan.count[FAULT_REQUESTS], 13);
+	assert_int_equal(plan.count[FAULT_RECEIVES], 6);
+	assert_int_equal(plan.applied[1], 3);
+	plan_end();
+}
+
+TEST(a_request_that_cannot_have_the_status_is_passed_over)
+{
+	plan_make("request 1: fail remote-access\nrequest 1: fail local-protection\n"
+		  "request 1: event qp-fatal",
+		1, "p");
+	assert_string_equal(
+		hit(FAULT_REQUESTS, qp1, 1, FAULT_ON_READ | FAULT_ON_BYTES | FAULT_OF_RC),
+		"1:1 ");
+	assert_string_equal(
+		hit(FAULT_REQUESTS, qp1, 1, FAULT_ON_SEND | FAULT_ON_BYTES | FAULT_OF_RC),
+		"1:2 ");
+	assert_string_equal(hit(FAULT_REQUESTS, qp1, 1,
+				    FAULT_ON_WRITE | FAULT_ON_BYTES | FAULT_OF_UC),
+		"1:2 ");
+	assert_string_equal(
+		hit(FAULT_REQUESTS, qp1, 1, FAULT_ON_READ | FAULT_OF_RC), "1:3 ");
+	assert_string_equal(hit(FAULT_REQUESTS, qp1, 1, FAULT_OF_RC), "");
+	plan_end();
+}
+
+TEST(two_queues_draw_for_themselves)
+{
+	char first[4096];
+
+	plan_make("20% of requests: event qp-fatal", 1, "p");
+	strcpy(first, hit(FAULT_REQUESTS, qp1, 100, FAULT_ON_SEND | FAULT_OF_RC));
+	assert_string_not_equal(
+		first, hit(FAULT_REQUESTS, qp2, 100, FAULT_ON_SEND | FAULT_OF_RC));
+	assert_string_equal(
+		first, hit(FAULT_REQUESTS, qp1, 100, FAULT_ON_SEND | FAULT_OF_RC));
+	plan_end();
+}
+
+/* Sends packets of requests of three packets each, some again, and returns those of which a rule makes something. */
+static const char *
+sent(struct fault_queue queue, unsigned requests, unsigned copies)
+{
+	static char out[4096];
+
+	out[0] = '\0';
+	for (unsigned i = 0; i < requests * 3; i++) {
+		for (unsigned copy = 1; copy <= copies; copy++) {
+			struct fault_hit one = fault_plan_packet(&plan, queue,
+				&(struct fault_packet){.request = i / 3 + 1,
+					.packet = i % 3 + 1,
+					.copy = copy,
+					.order = i + 1});
+			size_t len = strlen(out);
+
+			if (one.rule == NULL)
+				continue;
+			assert_int_equal(one.copy, copy);
+			snprintf(out + len, sizeof(out) - len, "%u.%u.%u:%u ",
+				(unsigned)one.number, (unsigned)one.packet, copy,
+				one.rule->line);
+		}
+	}
+	return out;
+}
+
+TEST(a_rule_names_a_packet_and_its_copy)
+{
+	plan_make(
+		"drop packet 2 of request 1\ndrop copy 2 of packet 3 of request 2 of qp 2\n"
+		"delay each 4th packet of qp 1",
+		1, "p");
+	assert_string_equal(sent(qp1, 3, 2), "1.2.1:1 2.1.1:3 3.2.1:3 ");
+	assert_string_equal(sent(qp2, 3, 2), "1.2.1:1 2.3.2:2 ");
+	assert_int_equal(plan.count[FAULT_PACKETS], 36);
+	plan_end();
+}
+
+TEST(each_copy_of_a_packet_is_drawn_for_itself)
+{
+	char first[4096];
+
+	plan_make("drop 30% of packets", 1, "p");
+	strcpy(first, sent(qp1, 10, 3));
+	assert_non_null(strstr(first, ".1:1"));
+	assert_non_null(strstr(first, ".2:1"));
+	assert_non_null(strstr(first, ".3:1"));
+	assert_string_equal(sent(qp1, 10, 3), first);
+	assert_string_not_equal(sent(qp2, 10, 3), first);
+	plan_end();
+	plan_make("drop 100% of packets", 1, "p");
+	assert_string_equal(
+		sent(qp1, 1, 2), "1.1.1:1 1.1.2:1 1.2.1:1 1.2.2:1 1.3.1:1 1.3.2:1 ");
 	plan_end();
 }
