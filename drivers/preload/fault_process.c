@@ -266,6 +266,16 @@ fault_hit_apply(const struct fault_hit *hit)
 	errno = err;
 }
 
+void
+fault_report(const char *what)
+{
+	struct write_mask mask;
+
+	write_begin(&mask);
+	dprintf(error_fd(), "rocade: faults: %s\n", what);
+	write_end(&mask);
+}
+
 struct fault_hit
 fault_request_hit(
 	unsigned counted, struct fault_queue queue, uint64_t number, unsigned kind)

@@ -25,6 +25,9 @@ struct fault_hit fault_packet_hit(
 /* A hit is applied: writes the line of the journal. Keeps errno. */
 void fault_hit_apply(const struct fault_hit *hit);
 
+/* Prints an error, once it is known that the process has faults. */
+void fault_report(const char *what);
+
 /* Whether both addresses are in one shared object. */
 bool fault_same_library(const void *a, const void *b);
 

@@ -112,7 +112,11 @@ queue_add(const void *handle, enum fault_object_type type, unsigned of)
 	pthread_once(&forks_once, forks_watch);
 	table_lock();
 	(*made)++;
-	q = entry_find(queue_bucket(handle));
+	/* An object at the same address is gone without fault_queue_leave(): its device was closed, or the program has
+	 * called a function that it had looked up before. */
+	q = fault_queue_of(handle);
+	if (q == NULL)
+		q = entry_find(queue_bucket(handle));
 	if (q != NULL) {
 		q->name = (struct fault_queue){.type = type, .number = *made};
 		q->type = of;
@@ -146,6 +150,7 @@ fault_qp_was_reset(const void *handle, uint32_t posted)
 
 	if (q == NULL)
 		return;
+	/* A QP in RESET sends no packets. The change of state that ends that takes the engine's lock, and is behind this. */
 	q->before += posted;
 	if (q->recent != NULL)
 		memset(q->recent, 0, RECENT_PACKETS * sizeof(*q->recent));

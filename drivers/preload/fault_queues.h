@@ -17,7 +17,7 @@ struct counted_queue {
 	struct fault_queue name;
 	unsigned type; /* FAULT_OF_* */
 	uint64_t requests, receives;
-	/* Of a QP, for packets. Under the lock of its engine. */
+	/* Of a QP, for packets: written with the lock of its engine, and by calls that find it in RESET. */
 	uint64_t before;  /* requests that were posted before the last RESET */
 	uint64_t packets; /* sent, each once */
 	struct sent_packet

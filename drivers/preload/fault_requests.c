@@ -33,9 +33,9 @@ verbs_hooks(void)
 	return found;
 }
 
-/* Returns the FAULT_ON_* of a send request. */
+/* Returns the FAULT_ON_* of a send request. Inline data has no lkey. */
 static unsigned
-kind_of(unsigned opcode, uint64_t len)
+kind_of(unsigned opcode, uint64_t len, bool is_inline)
 {
 	static const unsigned kinds[] = {
 		[IBV_WR_SEND] = FAULT_ON_SEND,
@@ -53,7 +53,8 @@ kind_of(unsigned opcode, uint64_t len)
 	};
 	unsigned kind = opcode < sizeof(kinds) / sizeof(kinds[0]) ? kinds[opcode] : 0;
 
-	return kind | (len != 0 ? FAULT_ON_BYTES : 0);
+	return kind | (len != 0 ? FAULT_ON_BYTES : 0) |
+	       (len != 0 && !is_inline ? FAULT_ON_MEMORY : 0);
 }
 
 static uint64_t
@@ -84,27 +85,17 @@ hit_undo(struct counted_queue *q, unsigned counted)
 		__ATOMIC_RELAXED);
 }
 
-/* Causes an event, with all that belongs to it. qp or srq: where the request is posted. */
+/* Causes an event, with all that belongs to it, unless it cannot come now. Its line is in the journal before it comes,
+ * because a thread of the program may end the process then. qp or srq: where the request is posted. */
 static void
 event_cause(const struct fault_hit *hit, struct ibv_qp *qp, struct ibv_srq *srq)
 {
-	const struct fault_hooks *hooks = verbs_hooks();
+	enum ibv_event_type type = (enum ibv_event_type)hit->rule->err;
 
+	if (!verbs_hooks()->event_possible(type, qp, srq))
+		return;
 	fault_hit_apply(hit);
-	switch (hit->rule->err) {
-	case IBV_EVENT_QP_FATAL:
-		hooks->qp_fatal(qp);
-		break;
-	case IBV_EVENT_CQ_ERR:
-		hooks->cq_error(qp->send_cq);
-		break;
-	case IBV_EVENT_SRQ_ERR:
-		hooks->srq_error(srq);
-		break;
-	default: /* IBV_EVENT_DEVICE_FATAL */
-		hooks->device_fatal(qp != NULL ? qp->context : srq->context);
-		break;
-	}
+	verbs_hooks()->event_cause(type, qp, srq);
 }
 
 static struct fault_completion
@@ -130,25 +121,26 @@ fault_request_post(struct ibv_qp *qp, struct ibv_send_wr *wr, fault_send_fn *nex
 	struct fault_completion fault;
 	struct ibv_send_wr *bad;
 	struct fault_hit hit;
+	bool fails;
 	int err;
 
 	if (q == NULL)
 		return next(qp, wr, &bad);
 	hit = hit_next(q, FAULT_REQUESTS,
-		kind_of((unsigned)wr->opcode, bytes_of(wr->sg_list, wr->num_sge)));
-	if (hit.rule != NULL && hit.rule->action == FAULT_EVENT) {
-		event_cause(&hit, qp, NULL);
-		return next(qp, wr, &bad);
-	}
-	if (hit.rule != NULL) {
+		kind_of((unsigned)wr->opcode, bytes_of(wr->sg_list, wr->num_sge),
+			(wr->send_flags & IBV_SEND_INLINE) != 0));
+	fails = hit.rule != NULL && hit.rule->action == FAULT_FAIL;
+	if (fails) {
 		fault = completion_of(&hit);
 		err = verbs_hooks()->post_failing(qp, wr, &fault);
 	} else {
+		if (hit.rule != NULL && verbs_hooks()->post_possible(qp, wr))
+			event_cause(&hit, qp, NULL);
 		err = next(qp, wr, &bad);
 	}
 	if (err != 0)
 		hit_undo(q, FAULT_REQUESTS);
-	else if (hit.rule != NULL)
+	else if (fails)
 		fault_hit_apply(&hit);
 	return err;
 }
@@ -158,12 +150,12 @@ fault_batch_apply(struct ibv_qp_ex *ex)
 {
 	struct ibv_qp *qp = &ex->qp_base;
 	struct counted_queue *q = queue_counted(qp, FAULT_REQUESTS);
-	unsigned count = q != NULL ? verbs_hooks()->batch_count(ex) : 0;
+	unsigned count = q != NULL ? verbs_hooks()->batch_end(ex) : 0;
 
 	for (unsigned i = 0; i < count; i++) {
 		struct fault_request request = verbs_hooks()->batch_request(ex, i);
-		struct fault_hit hit =
-			hit_next(q, FAULT_REQUESTS, kind_of(request.opcode, request.len));
+		struct fault_hit hit = hit_next(q, FAULT_REQUESTS,
+			kind_of(request.opcode, request.len, request.is_inline));
 		struct fault_completion fault;
 
 		if (hit.rule == NULL)
@@ -206,24 +198,28 @@ receive_spoil(struct receive *r, const struct fault_hit *hit)
 	r->wr.sg_list = r->sges;
 }
 
-/* Counts the receive, and makes of it what is to be posted. An event happens at once. Returns whether the device's
- * answer still decides whether the hit is applied. */
-static bool
-receive_prepare(struct receive *r, struct counted_queue *q, struct ibv_qp *qp,
-	struct ibv_srq *srq, struct fault_hit *hit)
+/* Counts the receive, and makes of it what is to be posted. */
+static struct fault_hit
+receive_prepare(struct receive *r, struct counted_queue *q)
 {
-	bool has_room = r->wr.num_sge > 0 && r->wr.num_sge <= SGES_MAX;
-
-	*hit = hit_next(
+	bool has_room =
+		r->wr.num_sge <= SGES_MAX && bytes_of(r->wr.sg_list, r->wr.num_sge) != 0;
+	struct fault_hit hit = hit_next(
 		q, FAULT_RECEIVES, FAULT_ON_RECEIVE | (has_room ? FAULT_ON_BYTES : 0));
-	if (hit->rule == NULL)
-		return true;
-	if (hit->rule->action == FAULT_EVENT) {
+
+	if (hit.rule != NULL && hit.rule->action == FAULT_FAIL)
+		receive_spoil(r, &hit);
+	return hit;
+}
+
+/* The device has accepted it. An event comes behind the post: only the device knows whether it accepts a receive. */
+static void
+receive_posted(const struct fault_hit *hit, struct ibv_qp *qp, struct ibv_srq *srq)
+{
+	if (hit->rule->action == FAULT_EVENT)
 		event_cause(hit, qp, srq);
-		return false;
-	}
-	receive_spoil(r, hit);
-	return true;
+	else
+		fault_hit_apply(hit);
 }
 
 /* qp or srq is NULL, and so is how it is posted there. */
@@ -236,17 +232,16 @@ counted_receive_post(struct ibv_qp *qp, fault_recv_fn *to_qp, struct ibv_srq *sr
 	struct fault_hit hit = {.rule = NULL};
 	struct ibv_recv_wr *bad;
 	struct receive receive;
-	bool open = false;
 	int err;
 
 	receive.wr = *wr;
 	if (q != NULL)
-		open = receive_prepare(&receive, q, qp, srq, &hit);
+		hit = receive_prepare(&receive, q);
 	err = qp != NULL ? to_qp(qp, &receive.wr, &bad) : to_srq(srq, &receive.wr, &bad);
-	if (open && err != 0)
+	if (q != NULL && err != 0)
 		hit_undo(q, FAULT_RECEIVES);
-	else if (open && hit.rule != NULL)
-		fault_hit_apply(&hit);
+	else if (hit.rule != NULL)
+		receive_posted(&hit, qp, srq);
 	return err;
 }
 
@@ -288,7 +283,8 @@ fault_wire_begin(struct ibv_context *context)
 	if (!fault_is_possible(FAULT_PACKETS) || verbs_hooks() == NULL)
 		return;
 	fault_packets_begin();
-	(void)verbs_hooks()->wire_watch(context, packet_judge);
+	if (verbs_hooks()->wire_watch(context, packet_judge) != 0)
+		fault_report("no memory for rules of packets: they are not applied");
 }
 
 uint32_t

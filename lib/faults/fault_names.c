@@ -36,6 +36,8 @@ static const struct {
 #define KEYED (PACKETS & ~FAULT_ON_SEND)
 #define RECEIVE FAULT_ON_RECEIVE
 #define BYTES FAULT_ON_BYTES
+#define MEMORY FAULT_ON_MEMORY
+#define CONTENT (BYTES | MEMORY)
 #define RC FAULT_OF_RC
 #define UC FAULT_OF_UC
 #define UD FAULT_OF_UD
@@ -203,11 +205,10 @@ bool
 fault_value_fits(const struct fault_rule *r, unsigned kind)
 {
 	const struct value *v = value_row(r);
-	unsigned on = kind & ~(FAULT_OF_ANY | FAULT_ON_BYTES);
+	unsigned on = kind & ~(FAULT_OF_ANY | CONTENT), of = v != NULL ? v->kinds : 0;
 
-	return v != NULL && (v->kinds & on) != 0 &&
-	       (v->kinds & kind & FAULT_OF_ANY) != 0 &&
-	       ((v->kinds & FAULT_ON_BYTES) == 0 || (kind & FAULT_ON_BYTES) != 0);
+	return (of & on) != 0 && (of & kind & FAULT_OF_ANY) != 0 &&
+	       (of & CONTENT & ~kind) == 0;
 }
 
 void

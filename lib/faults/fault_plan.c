@@ -130,6 +130,14 @@ is_of_queue(const struct fault_rule *r, const struct fault_queue *queue)
 	       (r->queue.type == queue->type && r->queue.number == queue->number);
 }
 
+/* A QP and an SRQ of one number draw different requests. */
+static uint64_t
+queue_key(const struct fault_queue *queue)
+{
+	return queue->type == FAULT_SRQ ? queue->number | UINT64_C(1) << 63
+					: queue->number;
+}
+
 struct fault_hit
 fault_plan_request(struct fault_plan *p, unsigned counted, struct fault_queue queue,
 	uint64_t number, unsigned kind)
@@ -142,7 +150,8 @@ fault_plan_request(struct fault_plan *p, unsigned counted, struct fault_queue qu
 		const struct fault_rule *r = &p->script->rules[index];
 
 		if (is_of_queue(r, &queue) &&
-			fault_rule_matches(r, index, p->seed, queue.number, number) &&
+			fault_rule_matches(
+				r, index, p->seed, queue_key(&queue), number) &&
 			fault_value_fits(r, kind)) {
 			hit.rule = r;
 			break;

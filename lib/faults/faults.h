@@ -46,6 +46,8 @@ enum fault_call {
 #define FAULT_ON_BIND 0x200u
 #define FAULT_ON_RECEIVE 0x400u
 #define FAULT_ON_BYTES 0x800u /* only if it has bytes of payload, or room for some */
+#define FAULT_ON_MEMORY                                                                  \
+	0x10000u /* only if these are not inline: a region's, with an lkey */
 /* Of a QP of this type. XRC is RC. SRQ: it is of no QP. */
 #define FAULT_OF_RC 0x1000u
 #define FAULT_OF_UC 0x2000u
@@ -156,7 +158,7 @@ struct fault_hit fault_plan_packet(struct fault_plan *p, struct fault_queue queu
 /* The rule of a hit was applied. Any thread. */
 void fault_plan_applied(struct fault_plan *p, const struct fault_hit *hit);
 
-/* Whether the rule with this index in its script matches the call with this number. queue: number of the queue of a
+/* Whether the rule with this index in its script matches the call with this number. queue: of the queue of a
  * request; 0: it is a call. The same arguments give the same answer. */
 bool fault_rule_matches(const struct fault_rule *r, uint32_t index, uint64_t seed,
 	uint64_t queue, uint64_t number);

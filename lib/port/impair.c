@@ -351,8 +351,7 @@ impair_set(struct impair *im, enum impair_lane which, const struct impair_conf *
 		return -EINVAL;
 	lane->conf = *conf;
 	lane->rand = conf->seed;
-	lane->on = impair_is_on(conf);
-	lane->choose = NULL;
+	lane->on = impair_is_on(conf) || lane->choose != NULL;
 	return 0;
 }
 

@@ -57,7 +57,8 @@ struct impair_effect {
 };
 typedef void impair_choose_fn(
 	void *arg, const struct pkt *pkt, struct impair_effect *effect);
-/* Asks for each frame what happens to it, besides what the rates make of it. Until the next impair_set(). */
+/* Asks for each frame what happens to it, besides what the rates make of it. It lasts as long as the
+ * wrapper. */
 void impair_choose(
 	struct impair *im, enum impair_lane which, impair_choose_fn *choose, void *arg);
 /* Called for a sent frame that is held back: an engine that sleeps has to poll, for it to leave. */

@@ -32,6 +32,8 @@ qp_flush(struct qp *qp)
 		qp_complete_send(
 			qp, qp->req.una_idx++, IBV_WC_WR_FLUSH_ERR, VENDOR_FLUSHED);
 	}
+	for (uint32_t i = qp->req.started_idx; (int32_t)(end - i) > 0; i++)
+		*sq_psn_range(&qp->sq, i) = (struct psn_range){.first_psn = PSN_NONE};
 	qp->req.next_idx = qp->req.started_idx = end;
 	/* A completion found no room in the CQ: the QP goes to ERR, also from SQE. */
 	if (unlikely(qp->fatal_raised))

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Control path. */
+/* Data path. */
 #include "qp/req.h"
 #include "qp/request_fault.h"
+
+/* Control path. */
 
 void
 request_fault_set(
@@ -19,30 +21,28 @@ request_fault_set(
 	*sge = (struct sge){.addr = 0, .len = 1, .lkey = 0};
 }
 
-/* A datagram is a request, and has no range. When a request has failed, the index has gone on without the PSN. */
-static bool
-datagram_find(const struct qp *qp, uint32_t psn, struct request_packet *out)
-{
-	int32_t back = psn_diff(qp->req.next_psn, psn);
+/* Data path. */
 
-	if (qp->state != IBV_QPS_RTS || back <= 0 || (uint32_t)back > qp->req.next_idx)
-		return false;
-	*out = (struct request_packet){.idx = qp->req.next_idx - (uint32_t)back};
-	return true;
+/* A datagram has no end of its range. */
+static bool
+range_has(const struct psn_range *range, bool ud, uint32_t psn)
+{
+	return ud ? range->first_psn == psn
+		  : psn_diff(psn, range->first_psn) >= 0 &&
+			       psn_diff(psn, psn_range_end(range)) < 0;
 }
 
+/* A request may have failed behind the packet, in the same burst: then the QP is in another state already, and the
+ * requests behind it are flushed. */
 bool
 request_packet_find(const struct qp *qp, uint32_t psn, struct request_packet *out)
 {
 	uint32_t end = qp->req.started_idx;
 
-	if (qp->type == IBV_QPT_UD)
-		return datagram_find(qp, psn, out);
 	for (uint32_t n = 1; n <= qp->sq.max_wr && n <= end; n++) {
 		const struct psn_range *range = sq_psn_range(&qp->sq, end - n);
 
-		if (psn_diff(psn, range->first_psn) < 0 ||
-			psn_diff(psn, psn_range_end(range)) >= 0)
+		if (!range_has(range, qp->type == IBV_QPT_UD, psn))
 			continue;
 		*out = (struct request_packet){
 			.idx = end - n, .packet = (psn - range->first_psn) & PSN_MASK};

@@ -108,7 +108,9 @@ ud_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 			break;
 		}
 		burst.built++;
-		/* Never resent, so the request needs no range of PSNs. */
+		/* Never resent, so the end of the range is not needed, and the begin only by
+		 * request_packet_find(). */
+		sq_psn_range(&qp->sq, req->next_idx)->first_psn = req->next_psn;
 		req->next_psn = req->una_psn = req->sent_psn = psn_add(req->next_psn, 1);
 		sq_psn_range(&qp->sq, req->next_idx)->end = (wqe->flags & WQE_MARKS)
 							    << PSN_RANGE_FLAGS_SHIFT;

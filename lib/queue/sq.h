@@ -90,6 +90,8 @@ struct psn_range {
 };
 static_assert(sizeof(struct psn_range) == 8, "eight per cache line");
 
+#define PSN_NONE                                                                         \
+	UINT32_C(0x1000000) /* first_psn of a request that was flushed without PSNs */
 #define PSN_RANGE_END_MASK UINT32_C(0xFFFFFF)
 #define PSN_RANGE_SIGNALED (UINT32_C(1) << 24)
 /* READ, atomic, ATOMIC_WRITE or FLUSH: completed by its own response only */

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What librocade-faults.so asks of this library. */
+/* Functions of this library for librocade-faults.so. */
 #include "qp/request_fault.h"
 #include "verbs/context_ops.h"
 #include "verbs/fault_hooks.h"
 #include "verbs/refusal.h"
 #include "verbs/wqe.h"
 
-/* The checks of ibv_post_send() that a request of a program may not pass. */
-static bool
-is_valid(const struct verbs_qp *vqp, const struct ibv_send_wr *wr)
+/* Checks a request as ibv_post_send() does. Returns its slot, or NULL with EINVAL or ENOMEM. With the SQ's lock held. */
+static struct send_wqe *
+checked_slot(struct verbs_qp *vqp, const struct ibv_send_wr *wr, int *err)
 {
 	const struct wr_row *row = send_row(wr);
-	unsigned type = vqp->qp->type;
+	struct sq *sq = &vqp->qp->sq;
+	struct send_wqe *wqe = NULL;
 	uint32_t len;
 
+	*err = EINVAL;
 	if (qp_state(vqp->qp) < IBV_QPS_RTS ||
-		send_check(&vqp->qp->sq, wr, row, (uint32_t)wr->num_sge, &len) != 0 ||
-		!wr_of_type(row, type))
-		return false;
-	return type != IBV_QPT_UD ||
-	       (dest_allowed(vqp, wr->wr.ud.ah, wr->wr.ud.remote_qpn) &&
-		       len <= mtu_bytes(to_ctx(vqp->ibv.context)->dev->active_mtu));
+		send_check(sq, wr, row, (uint32_t)wr->num_sge, &len) != 0 ||
+		!send_type_check(vqp, wr, row, len))
+		return NULL;
+	wqe = sq_next(sq, sq->prod);
+	*err = wqe != NULL ? 0 : ENOMEM;
+	return wqe;
 }
 
 /* Writes what a request has that fails. Not by the code of posts, so that this is compiled as without it. With the SQ's
@@ -31,12 +33,13 @@ failing_write(struct verbs_qp *vqp, const struct ibv_send_wr *wr,
 {
 	struct sq *sq = &vqp->qp->sq;
 	bool ud = vqp->qp->type == IBV_QPT_UD;
-	struct send_wqe *wqe = sq_next(sq, sq->prod);
+	int err;
+	struct send_wqe *wqe = checked_slot(vqp, wr, &err);
 
-	if (!is_valid(vqp, wr))
-		return EINVAL;
-	if (wqe == NULL)
-		return ENOMEM;
+	if (err == ENOMEM)
+		send_count_full(vqp, "ibv_post_send");
+	if (err != 0)
+		return err;
 	wqe->wr_id = wr->wr_id;
 	wqe->opcode = (uint8_t)wr->opcode;
 	wqe->flags = (uint8_t)(wr->send_flags | sq->always);
@@ -50,6 +53,20 @@ failing_write(struct verbs_qp *vqp, const struct ibv_send_wr *wr,
 	}
 	sq_publish(sq, sq->prod + 1);
 	return 0;
+}
+
+static bool
+post_possible(struct ibv_qp *qp, const struct ibv_send_wr *wr)
+{
+	struct verbs_qp *vqp = to_qp(qp);
+	int err;
+
+	if (!vqp->sends)
+		return false;
+	sq_lock(&vqp->qp->sq);
+	checked_slot(vqp, wr, &err);
+	sq_unlock(&vqp->qp->sq);
+	return err == 0;
 }
 
 static int
@@ -70,16 +87,6 @@ post_failing(
 	return 0;
 }
 
-/* Also the request that is being built: ibv_wr_complete() takes it. */
-static unsigned
-batch_count(struct ibv_qp_ex *ex)
-{
-	const struct verbs_qp *vqp = ex_to_qp(ex);
-	const struct verbs_wr *wr = &vqp->wr;
-
-	return wr->err == 0 ? wr->prod - vqp->qp->sq.prod + (wr->wqe != NULL) : 0;
-}
-
 static struct send_wqe *
 batch_slot(struct ibv_qp_ex *ex, unsigned index)
 {
@@ -93,8 +100,9 @@ batch_request(struct ibv_qp_ex *ex, unsigned index)
 {
 	const struct send_wqe *wqe = batch_slot(ex, index);
 
-	return (struct fault_request){
-		.opcode = (enum ibv_wr_opcode)wqe->opcode, .len = wqe->len};
+	return (struct fault_request){.opcode = (enum ibv_wr_opcode)wqe->opcode,
+		.len = wqe->len,
+		.is_inline = (wqe->flags & IBV_SEND_INLINE) != 0};
 }
 
 static void
@@ -104,32 +112,51 @@ batch_fail(struct ibv_qp_ex *ex, unsigned index, const struct fault_completion *
 		fault->status, fault->vendor_err);
 }
 
-static void
-qp_fatal(struct ibv_qp *qp)
+static bool
+event_possible(enum ibv_event_type type, struct ibv_qp *qp, struct ibv_srq *srq)
 {
-	dev_qp_fail(to_ctx(qp->context)->dev, to_qp(qp)->qp);
+	enum ibv_qp_state state;
+
+	switch (type) {
+	case IBV_EVENT_QP_FATAL:
+		state = qp_state(to_qp(qp)->qp);
+		return state != IBV_QPS_RESET && state != IBV_QPS_ERR;
+	case IBV_EVENT_CQ_ERR:
+		return !__atomic_load_n(&to_cq(qp->send_cq)->cq.error, __ATOMIC_RELAXED);
+	case IBV_EVENT_SRQ_ERR:
+		return !__atomic_load_n(&to_srq(srq)->srq.error, __ATOMIC_RELAXED);
+	default:
+		return true;
+	}
 }
 
+/* As of an SRQ whose ring is found corrupted. */
 static void
-cq_error(struct ibv_cq *cq)
+srq_error(struct srq *srq)
 {
-	(void)cq_overrun(&to_cq(cq)->cq);
-}
-
-/* As an SRQ whose ring is found corrupted. */
-static void
-srq_error(struct ibv_srq *ibv)
-{
-	struct srq *srq = &to_srq(ibv)->srq;
-
 	if (!__atomic_exchange_n(&srq->error, true, __ATOMIC_RELAXED))
 		event_raise(&srq->events, IBV_EVENT_SRQ_ERR);
 }
 
 static void
-device_fatal(struct ibv_context *context)
+event_cause(enum ibv_event_type type, struct ibv_qp *qp, struct ibv_srq *srq)
 {
-	dev_fail(to_ctx(context)->dev);
+	struct dev *dev = to_ctx(qp != NULL ? qp->context : srq->context)->dev;
+
+	switch (type) {
+	case IBV_EVENT_QP_FATAL:
+		dev_qp_fail(dev, to_qp(qp)->qp);
+		break;
+	case IBV_EVENT_CQ_ERR:
+		(void)cq_overrun(&to_cq(qp->send_cq)->cq);
+		break;
+	case IBV_EVENT_SRQ_ERR:
+		srq_error(&to_srq(srq)->srq);
+		break;
+	default: /* IBV_EVENT_DEVICE_FATAL */
+		dev_fail(dev);
+		break;
+	}
 }
 
 static uint32_t
@@ -143,13 +170,12 @@ rocade_fault_hooks(void)
 {
 	static const struct fault_hooks hooks = {
 		.post_failing = post_failing,
-		.batch_count = batch_count,
+		.post_possible = post_possible,
+		.batch_end = wr_batch_end,
 		.batch_request = batch_request,
 		.batch_fail = batch_fail,
-		.qp_fatal = qp_fatal,
-		.cq_error = cq_error,
-		.srq_error = srq_error,
-		.device_fatal = device_fatal,
+		.event_possible = event_possible,
+		.event_cause = event_cause,
 		.posted = posted,
 		.wire_watch = fault_wire_watch,
 	};

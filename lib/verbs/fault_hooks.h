@@ -16,6 +16,7 @@ struct fault_completion {
 struct fault_request {
 	enum ibv_wr_opcode opcode;
 	uint32_t len; /* bytes of the message or of the range */
+	bool is_inline;
 };
 
 /* Effects on a request packet that the process sends. */
@@ -35,18 +36,21 @@ struct fault_hooks {
 	/* As ibv_post_send() of one request, which fails. */
 	int (*post_failing)(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		const struct fault_completion *fault);
+	/* Whether ibv_post_send() accepts this request now. */
+	bool (*post_possible)(struct ibv_qp *qp, const struct ibv_send_wr *wr);
 	/* Just before ibv_wr_complete(): how many requests the batch has; 0: it is refused. The request with this
 	 * index, from 0, and how it fails. */
-	unsigned (*batch_count)(struct ibv_qp_ex *ex);
+	unsigned (*batch_end)(struct ibv_qp_ex *ex);
 	struct fault_request (*batch_request)(struct ibv_qp_ex *ex, unsigned index);
 	void (*batch_fail)(struct ibv_qp_ex *ex, unsigned index,
 		const struct fault_completion *fault);
-	/* Cause an asynchronous event, with all that belongs to it: of the QP; of its send CQ; of the
+	/* Whether the event can come now, and comes once more. qp or srq may be NULL. */
+	bool (*event_possible)(
+		enum ibv_event_type type, struct ibv_qp *qp, struct ibv_srq *srq);
+	/* Causes an asynchronous event, with all that belongs to it: of the QP; of its send CQ; of the
 	 * SRQ; of the device, whose QPs all go to ERR. The caller may have a batch of the QP under construction. */
-	void (*qp_fatal)(struct ibv_qp *qp);
-	void (*cq_error)(struct ibv_cq *cq);
-	void (*srq_error)(struct ibv_srq *srq);
-	void (*device_fatal)(struct ibv_context *context);
+	void (*event_cause)(
+		enum ibv_event_type type, struct ibv_qp *qp, struct ibv_srq *srq);
 	/* The requests that were posted to the QP since RESET. */
 	uint32_t (*posted)(struct ibv_qp *qp);
 	/* Asks judge about the packets of all QPs of the device from now on. Returns 0 or ENOMEM. */

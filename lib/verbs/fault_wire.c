@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
-/* What happens to the request packets that QPs send: asks librocade-faults.so, by a wrapper of the port's queue. */
+/* Effects on the request packets that QPs send: asks librocade-faults.so, by a wrapper of the port's queue. */
 #include <rte_ether.h>
 #include <rte_ip.h>
 #include <rte_udp.h>
@@ -58,6 +58,10 @@ wire_choose(void *arg, const struct pkt *pkt, struct impair_effect *effect)
 	psn = be24_get(bth->psn);
 	qp = qp_table_get(&dev->qps, PKT_TX_QPN(pkt));
 	if (qp == NULL || !request_packet_find(qp, psn, &packet))
+		return;
+	/* How many requests a READ is divided into depends on the state of the path, and one that asks again begins where
+	 * the answers have stopped. The first packet of a READ is the same in each run. */
+	if (op_rows[bth->opcode].kind == OP_READ && packet.packet != 0)
 		return;
 	switch (judge(qp->events.object, packet.idx, packet.packet, psn)) {
 	case FAULT_WIRE_DROP:

@@ -5,22 +5,6 @@
 #include "verbs/refusal.h"
 #include "verbs/wqe.h"
 
-/* Checks the restrictions of QP types other than RC. */
-static bool
-send_type_check(const struct verbs_qp *vqp, const struct ibv_send_wr *wr,
-	const struct wr_row *row, uint32_t len)
-{
-	unsigned type = vqp->qp->type;
-
-	if (!wr_of_type(row, type))
-		return false;
-	if (type == IBV_QPT_UD) /* it must fit one packet */
-		return dest_allowed(vqp, wr->wr.ud.ah, wr->wr.ud.remote_qpn) &&
-		       len <= mtu_bytes(to_ctx(vqp->ibv.context)->dev->active_mtu);
-	return type != IBV_QPT_XRC_SEND || row->form >= POST_LOCAL_INV ||
-	       wr->qp_type.xrc.remote_srqn <= 0xFFFFFF;
-}
-
 /* Writes the list up to the first request that is invalid (EINVAL) or finds the queue full
  * (ENOMEM). Called with the SQ's lock held. *prod: index behind the last request
  * written. */

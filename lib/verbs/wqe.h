@@ -218,6 +218,22 @@ dest_allowed(const struct verbs_qp *vqp, const struct ibv_ah *ah, uint32_t qpn)
 	return ah != NULL && to_pd(ah->pd)->number == vqp->qp->pd && qpn <= 0xFFFFFF;
 }
 
+/* Checks the restrictions of QP types other than RC. */
+static inline bool
+send_type_check(const struct verbs_qp *vqp, const struct ibv_send_wr *wr,
+	const struct wr_row *row, uint32_t len)
+{
+	unsigned type = vqp->qp->type;
+
+	if (!wr_of_type(row, type))
+		return false;
+	if (type == IBV_QPT_UD) /* it must fit one packet */
+		return dest_allowed(vqp, wr->wr.ud.ah, wr->wr.ud.remote_qpn) &&
+		       len <= mtu_bytes(to_ctx(vqp->ibv.context)->dev->active_mtu);
+	return type != IBV_QPT_XRC_SEND || row->form >= POST_LOCAL_INV ||
+	       wr->qp_type.xrc.remote_srqn <= 0xFFFFFF;
+}
+
 /* Counts a request that found the queue full without a signaled request in it. Called
  * with the SQ's lock held. */
 void send_count_full(struct verbs_qp *vqp, const char *call);
@@ -232,6 +248,8 @@ void wr_ops_fill(struct verbs_qp *vqp, uint64_t send_ops_flags);
 
 /* Sets the functions that begin a request. */
 void wr_builders_fill(struct ibv_qp_ex *ex);
+/* Completes the last request of a batch. Returns how many the batch has; 0: ibv_wr_complete() refuses it. */
+unsigned wr_batch_end(struct ibv_qp_ex *ex);
 /* Sets the functions that fill in data and destination of a request. */
 void wr_setters_fill(struct ibv_qp_ex *ex);
 

@@ -333,6 +333,15 @@ wr_complete(struct ibv_qp_ex *ex)
 	return unlikely(err != 0) ? refusal_note(err, "ibv_wr_complete", NULL) : 0;
 }
 
+unsigned
+wr_batch_end(struct ibv_qp_ex *ex)
+{
+	struct verbs_qp *vqp = ex_to_qp(ex);
+
+	wr_finish(vqp);
+	return vqp->wr.err == 0 ? vqp->wr.prod - vqp->qp->sq.prod : 0;
+}
+
 static void
 wr_abort(struct ibv_qp_ex *ex)
 {

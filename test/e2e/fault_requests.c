@@ -2,16 +2,18 @@
 /*
  * Sends requests between two QPs, 1 and 2, and prints what it sees: it knows nothing of faults. For faults_requests.py.
  *
- *   fault_requests rc|uc|ud|srq OPERATION list|single|batch REQUESTS RECEIVES EVENTS [again]
+ *   fault_requests rc|uc|ud|srq OPERATION list|single|batch|refused REQUESTS RECEIVES EVENTS [again]
  *
  * QP 2 of srq, which is RC, has an SRQ. QP 1 posts the requests as a list, as a batch of ibv_wr_start(), or each when the
- * one before it has completed. QP 2 has as many receives. The program ends when all requests, this many receives and this
+ * one before it has completed. refused: as a batch of datagrams, behind two posts that are refused: a request with too many
+ * SGEs, and a batch whose last request has no address. They print "refused: STATE", with the state of the QP. QP 2 has as many receives. The program ends when all requests, this many receives and this
  * many asynchronous events have been seen; without more requests once the CQ has failed. It prints a line each, at the
  * end: "request N: STATUS VENDOR", "receive N: STATUS", with " of request N" by the immediate
  * data, "event TYPE"; then "qp 1: STATE" and "qp 2: STATE". again: does all that twice, with a
  * RESET between, which prints "again".
  */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <unistd.h>
@@ -23,6 +25,9 @@
 #define REQUESTS_MAX 16
 #define LENGTH 600 /* of a message: three packets, or a datagram */
 #define GRH 40
+#define INLINE 64
+#define SGES 40          /* more than a request may have */
+#define LONG (100 * 256) /* of long_read */
 #define QKEY 1
 
 struct world {
@@ -37,6 +42,7 @@ struct world {
 	struct ibv_qp *qp[2];
 	enum ibv_qp_type type;
 	unsigned requests, receives, events; /* expected */
+	unsigned room;                       /* of a receive */
 	unsigned requests_seen, receives_seen, events_seen;
 	bool cq_failed;
 	char lines[4096];
@@ -51,10 +57,13 @@ static const struct operation {
 	{"write_imm", IBV_WR_RDMA_WRITE_WITH_IMM}, {"read", IBV_WR_RDMA_READ},
 	{"cas", IBV_WR_ATOMIC_CMP_AND_SWP}, {"add", IBV_WR_ATOMIC_FETCH_AND_ADD},
 	{"local_inv", IBV_WR_LOCAL_INV}, {"bind", IBV_WR_BIND_MW},
-	{"empty", IBV_WR_SEND}, /* without bytes */
+	{"empty", IBV_WR_SEND},   /* without bytes */
+	{"no_room", IBV_WR_SEND}, /* the same, to receives whose memory has no bytes */
+	{"inline", IBV_WR_SEND},  /* the payload is copied by the post */
+	{"long_read", IBV_WR_RDMA_READ}, /* several requests of the transport */
 };
 
-static uint64_t memory[(REQUESTS_MAX + 2) * (LENGTH + GRH) / 8];
+static uint64_t memory[((REQUESTS_MAX + 2) * (LENGTH + GRH) + LONG) / 8];
 
 static void line_add(struct world *w, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -77,7 +86,7 @@ qp_make(struct world *w, unsigned index)
 		.send_cq = w->cq[index],
 		.recv_cq = w->cq[index],
 		.srq = index == 1 ? w->srq : NULL,
-		.cap = {REQUESTS_MAX, REQUESTS_MAX, 1, 1, 0},
+		.cap = {REQUESTS_MAX, REQUESTS_MAX, 1, 1, INLINE},
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = w->pd};
 	struct ibv_qp *qp;
@@ -181,7 +190,7 @@ receives_post(struct world *w)
 		check_other("the SRQ is not in use", ibv_destroy_srq(w->srq) == EBUSY);
 	for (unsigned i = 0; i < w->requests; i++) {
 		struct ibv_sge to = {.addr = (uintptr_t)memory + (i + 2) * (LENGTH + GRH),
-			.length = LENGTH + GRH,
+			.length = w->room,
 			.lkey = w->mr->lkey};
 		struct ibv_recv_wr *bad,
 			recv = {.wr_id = i + 1, .sg_list = &to, .num_sge = 1};
@@ -205,7 +214,8 @@ request_of(struct world *w, const struct operation *op, unsigned n, struct ibv_s
 		.opcode = bind ? IBV_WR_BIND_MW : op->opcode,
 		.send_flags = IBV_SEND_SIGNALED,
 		.sg_list = from,
-		.num_sge = strcmp(op->name, "empty") != 0};
+		.num_sge = strcmp(op->name, "empty") != 0 &&
+			   strcmp(op->name, "no_room") != 0};
 
 	if (op->opcode == IBV_WR_SEND_WITH_IMM ||
 		op->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
@@ -213,6 +223,12 @@ request_of(struct world *w, const struct operation *op, unsigned n, struct ibv_s
 	*from = (struct ibv_sge){.addr = (uintptr_t)memory,
 		.length = atomic ? 8 : LENGTH,
 		.lkey = w->mr->lkey};
+	if (strcmp(op->name, "long_read") == 0)
+		from->length = LONG;
+	if (strcmp(op->name, "inline") == 0) {
+		wr.send_flags |= IBV_SEND_INLINE;
+		*from = (struct ibv_sge){.addr = (uintptr_t)memory, .length = INLINE};
+	}
 	if (w->type == IBV_QPT_UD) {
 		wr.wr.ud.ah = w->ah;
 		wr.wr.ud.remote_qpn = w->qp[1]->qp_num;
@@ -300,8 +316,9 @@ requests_post(struct world *w, const struct operation *op, bool list)
 		check("post_send", ibv_post_send(w->qp[0], wr, &bad));
 }
 
-static void
-batch_post(struct world *w)
+/* addressed: all requests of a UD QP are. */
+static int
+batch_post(struct world *w, bool addressed)
 {
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(w->qp[0]);
 
@@ -310,11 +327,34 @@ batch_post(struct world *w)
 		ex->wr_id = i + 1;
 		ex->wr_flags = IBV_SEND_SIGNALED;
 		ibv_wr_send(ex);
-		if (w->type == IBV_QPT_UD)
+		if (w->type == IBV_QPT_UD && (addressed || i + 1 < w->requests))
 			ibv_wr_set_ud_addr(ex, w->ah, w->qp[1]->qp_num, QKEY);
 		ibv_wr_set_sge(ex, w->mr->lkey, (uintptr_t)memory, LENGTH);
 	}
-	check("wr_complete", ibv_wr_complete(ex));
+	return ibv_wr_complete(ex);
+}
+
+static enum ibv_qp_state
+state_of(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	check("query_qp", ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
+	return attr.qp_state;
+}
+
+static void
+refused_post(struct world *w, const struct operation *op)
+{
+	struct ibv_sge from;
+	struct ibv_send_wr *bad, wr = request_of(w, op, 1, &from);
+
+	wr.num_sge = SGES;
+	check_other("ibv_post_send", ibv_post_send(w->qp[0], &wr, &bad) == EINVAL);
+	line_add(w, "refused: %u\n", state_of(w->qp[0]));
+	check_other("ibv_wr_complete", batch_post(w, false) == EINVAL);
+	line_add(w, "refused: %u\n", state_of(w->qp[0]));
 }
 
 static void
@@ -322,8 +362,10 @@ round_run(struct world *w, const struct operation *op, const char *how)
 {
 	w->requests_seen = w->receives_seen = 0;
 	receives_post(w);
-	if (strcmp(how, "batch") == 0)
-		batch_post(w);
+	if (strcmp(how, "refused") == 0)
+		refused_post(w, op);
+	if (strcmp(how, "batch") == 0 || strcmp(how, "refused") == 0)
+		check("wr_complete", batch_post(w, true));
 	else
 		requests_post(w, op, strcmp(how, "list") == 0);
 }
@@ -344,13 +386,8 @@ world_reset(struct world *w)
 static void
 states_print(const struct world *w)
 {
-	for (unsigned i = 0; i < 2; i++) {
-		struct ibv_qp_init_attr init;
-		struct ibv_qp_attr attr;
-
-		check("query_qp", ibv_query_qp(w->qp[i], &attr, IBV_QP_STATE, &init));
-		printf("qp %u: %u\n", i + 1, attr.qp_state);
-	}
+	for (unsigned i = 0; i < 2; i++)
+		printf("qp %u: %u\n", i + 1, state_of(w->qp[i]));
 }
 
 int
@@ -376,6 +413,7 @@ main(int argc, char **argv)
 	w.requests = (unsigned)atoi(argv[4]);
 	w.receives = (unsigned)atoi(argv[5]);
 	w.events = (unsigned)atoi(argv[6]);
+	w.room = strcmp(op->name, "no_room") == 0 ? 0 : LENGTH + GRH;
 	world_make(&w, type == 1);
 	if (argc == 8) {
 		round_run(&w, op, argv[3]);

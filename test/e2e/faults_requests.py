@@ -26,10 +26,10 @@ EVENT = {"CQ_ERR": 0, "QP_FATAL": 1, "DEVICE_FATAL": 8, "SRQ_ERR": 14, "QP_LAST_
 RTS, SQE, ERR = 3, 5, 6
 # Operations of the program by the words of docs/faults.def.
 SENDS = {"send", "imm", "inv"}
-DATA = SENDS | {"write", "write_imm", "read", "cas", "add"}
-WORDS = {"DATA": DATA, "PACKETS": DATA | {"empty"}, "LOCAL": {"local_inv", "bind"}, "KEYED": DATA - {"send", "imm"},
-         "TAKING": SENDS | {"write_imm", "empty"}}
-OF_TYPE = {"rc": sorted(DATA | {"empty", "local_inv", "bind"}), "uc": ["send", "write", "bind"], "ud": ["imm", "send"]}
+DATA = SENDS | {"write", "write_imm", "read", "cas", "add", "inline"}
+WORDS = {"DATA": DATA, "PACKETS": DATA | {"empty"}, "LOCAL": {"local_inv", "bind"}, "KEYED": DATA - {"send", "imm", "inline"},
+         "TAKING": SENDS | {"write_imm", "empty", "inline"}}
+OF_TYPE = {"rc": sorted(DATA | {"empty", "local_inv", "bind"}), "uc": ["send", "write", "bind"], "ud": ["imm", "inline", "send"]}
 
 
 def rows(kind, counted):
@@ -45,6 +45,8 @@ def rows(kind, counted):
             operations = set().union(*(WORDS.get(word, set()) for word in words))
             if "BYTES" in words:
                 operations.discard("empty")
+            if "MEMORY" in words:
+                operations.discard("inline")
             types = types.replace("QP", "RC | UC | UD").replace("ANY", "RC | UC | UD | SRQ").lower().split(" | ")
             yield name, value, operations, types
 
@@ -115,11 +117,25 @@ def receives():
                     n: 0 if n == 1 or not fits else STATUS[value] if n == 2 else FLUSHED
                     for n in range(1, count + 1)} and seen.states[1] == (ERR if fits else RTS) and
                      applied(script) == ([("receive 2 of %s: fail %s" % (queue, name), "1")] if fits else []), seen)
+        script = Script("receive 2 of qp 2: fail local-length\n")
+        seen = program(daemon, script, "rc", "write_imm", "list", 4, 4, 0)
+        case("a WRITE does not use the memory of the receive that it takes", seen.statuses == [0] * 4 and
+             set(seen.receives.values()) == {0} and len(applied(script)) == 1, seen)
+        seen = program(daemon, Script("receive 2 of qp 2: fail local-protection\n"), "rc", "no_room", "list", 4, 4, 0)
+        case("a receive without room has no memory to check", seen.statuses == [0] * 4 and "never applied" in seen.done.stderr,
+             seen)
 
 
 def events():
     """Each event, and what is behind it."""
     with Daemon() as daemon:
+        script = Script("each 1st request: event qp-fatal\n")
+        seen = program(daemon, script, "rc", "write", "single", 5, 0, 1)
+        case("a QP in ERR has no more errors", seen.events == [EVENT["QP_FATAL"]] and seen.statuses == [FLUSHED] * 5 and
+             applied(script) == [("request 1 of qp 1: event qp-fatal", "1")], seen)
+        done = Script("receive 65: event device-fatal").run(daemon, CALLS, "full")
+        case("a receive that the device refuses causes no event", done.stdout == "refused 65: ENOMEM\n" * 3 and
+             "never applied" in done.stderr, done)
         for name, value, _, _ in rows("EVENT", "request"):
             script = Script("request 3 of qp 1: event %s\n" % name)
             seen = program(daemon, script, "rc", "write", "single", 5, 0, 2 if name == "cq-error" else 1)
@@ -153,6 +169,13 @@ def counts():
         case("of a batch of datagrams", seen.requests[3] == (4, 9) and seen.statuses == [0, 0, 4, 5, 5], seen)
         seen = program(daemon, Script("request 2: event qp-fatal\n"), "rc", "send", "batch", 3, 0, 1)
         case("an event within a batch", seen.events == [EVENT["QP_FATAL"]] and seen.statuses == [FLUSHED] * 3, seen)
+        script = Script("request 3 of qp 1: fail local-length\n")
+        seen = program(daemon, script, "ud", "send", "refused", 5, 2, 0)
+        case("requests that the device refuses do not count", seen.statuses == [0, 0, 1, 5, 5] and
+             len(applied(script)) == 1, seen)
+        seen = program(daemon, Script("request 1 of qp 1: event qp-fatal\n"), "ud", "send", "refused", 2, 0, 1)
+        case("nor do they cause an event", seen.done.stdout.count("refused: %d\n" % RTS) == 2 and
+             seen.statuses == [FLUSHED] * 2, seen)
         for rule, number in [("each 2nd request", 2), ("100% of requests", 1), ("request 4", 4)]:
             script = Script("%s: fail remote-access\n" % rule)
             seen = program(daemon, script, "rc", "write", "single", 5, 0, 0)

@@ -62,19 +62,35 @@ def again():
         script = Script("drop 100% of packets of qp 1\n")
         seen = program(daemon, script, "rc", "write", "list", 2, 0, 0)
         case("a peer that gets nothing", seen.statuses == [RETRY_EXC, 5] and len(applied(script)) >= 8, seen)
-        script = Script("drop each 2nd packet of qp 1\n")
-        seen = program(daemon, script, "uc", "imm", "list", 4, 0, 0)
-        # Each request has three packets.
-        case("each second packet", [one for one, _ in applied(script)] == [
-            "drop packet %d of request %d of qp 1" % (n % 3 + 1, n // 3 + 1) for n in range(1, 12, 2)], applied(script))
+        script = Script("drop each 4th packet of qp 1\n")
+        seen = program(daemon, script, "uc", "imm", "list", 5, 2, 0)
+        # Each request has three packets. The message of the last one comes when all have been sent.
+        case("each fourth packet", messages(seen) == [1, 5] and [one for one, _ in applied(script)] == [
+            "drop packet %d of request %d of qp 1" % (n % 3 + 1, n // 3 + 1) for n in (3, 7, 11)], applied(script))
         for kind in ("ud", "uc"):
             script = Script("drop packet 1 of request 6 of qp 1\n")
             seen = program(daemon, script, kind, "imm", "list", 4, 3, 0, "again")
             case("%s: numbers go on behind RESET" % kind, messages(seen) == [1, 2, 3, 4, 1, 3, 4] and
                  len(applied(script)) == 1, seen)
-        seen = program(daemon, Script("drop packet 1 of request 9 of qp 1"), "uc", "write", "list", 4, 0, 0)
+        seen = program(daemon, Script("drop packet 1 of request 9 of qp 1"), "uc", "imm", "list", 4, 4, 0)
         case("a rule that was never applied", seen.statuses == [0] * 4 and "line 1: the rule was never applied; "
              "fault_requests counted 12 request packets, and created 2 QPs and 0 SRQs" in seen.done.stderr, seen)
+        for kind in ("ud", "uc"):
+            script = Script("request 4 of qp 1: fail local-length\ndrop packet 1 of request 2 of qp 1\n")
+            seen = program(daemon, script, kind, "imm", "list", 5, 2, 0)
+            case("%s: packets before a request that fails" % kind, messages(seen) == [1, 3] and
+                 seen.statuses == [0, 0, 0, 1, 5] and {line for _, line in applied(script)} == {"1", "2"}, seen)
+
+
+def reads():
+    """Of a READ one packet counts, whatever it is divided into."""
+    for options in ([], ["--impair", "loss=3%"]):
+        with Daemon(*options) as daemon:
+            script = Script("drop each 4th packet of qp 1\ndrop packet 2 of request 1 of qp 1\n")
+            seen = program(daemon, script, "rc", "long_read", "list", 16, 0, 0)
+            case("of 16 READs each fourth%s" % (", with losses" if options else ""), seen.statuses == [0] * 16 and
+                 applied(script) == [("drop packet 1 of request %d of qp 1" % n, "1") for n in (4, 8, 12, 16)] and
+                 "line 2: the rule was never applied" in seen.done.stderr, (seen, applied(script)))
 
 
 def seeds():
@@ -150,4 +166,4 @@ def errors():
 
 
 if __name__ == "__main__":
-    sys.exit(run(packets, again, seeds, pairs, errors))
+    sys.exit(run(packets, again, reads, seeds, pairs, errors))

@@ -345,6 +345,15 @@ FAULT_ROW = re.compile(r'(?:COMPLETION|EVENT)\((request|receive), "([a-z-]+)", I
                        r'\s+"[^"]+ \d[^"]*",\s+"(\w+\.py) (\w+)"\)$')
 
 
+def check_fault_row(texts, where, seen, fault, program, group):
+    """Yields an error if there is a second row of the fault, or no such test of it."""
+    if fault in seen:
+        yield "%s: a second row of %s" % (where, fault)
+    seen.add(fault)
+    if "\ndef %s(" % group not in texts.get("test/e2e/" + program, ""):
+        yield "%s: test/e2e/%s has no %s()" % (where, program, group)
+
+
 def check_request_faults(texts):
     """Yields the errors of the rows of requests."""
     text = texts.get("docs/faults.def", "")
@@ -355,38 +364,44 @@ def check_request_faults(texts):
         if not parts:
             yield '%s: expected COMPLETION or EVENT(COUNTED, "NAME", VALUE, KINDS, TYPES, "RULE NUMBER", "FILE.py CASE")' % where
             continue
-        counted, name, program, group = parts.groups()
-        if (counted, name) in seen:
-            yield "%s: a second row of %s of a %s" % (where, name, counted)
-        seen.add((counted, name))
-        if "\ndef %s(" % group not in texts.get("test/e2e/" + program, ""):
-            yield "%s: test/e2e/%s has no %s()" % (where, program, group)
+        counted, name, *where_tested = parts.groups()
+        yield from check_fault_row(texts, where, seen, "%s of a %s" % (name, counted), *where_tested)
+
+
+def fault_lines(texts, kind, pattern, expected, errors):
+    """Yields place and groups of the rows of one line each that match; adds an error for each other one."""
+    for number, line in enumerate(texts.get("docs/faults.def", "").splitlines(), 1):
+        if not line.startswith(kind + "("):
+            continue
+        where = "docs/faults.def:%d" % number
+        row = re.match(kind + pattern + "$", line)
+        if row:
+            yield where, row.groups()
+        else:
+            errors.append("%s: expected %s" % (where, kind + expected))
 
 
 def check_faults(tree):
     """each fault of docs/faults.def has one row, a rule that allows it, and a test that is there; each call has one"""
     texts = {f.path: f.text for f in tree.files}
-    yield from check_request_faults(texts)
-    calls = re.findall(r"^CALL\((\w+), ", texts.get("lib/faults/calls.def", ""), re.M)
+    errors = []
     seen = set()
-    for number, line in enumerate(texts.get("docs/faults.def", "").splitlines(), 1):
-        if not line.startswith("FAULT("):
-            continue
-        row = re.match(r'FAULT\(calls, (\w+), (E[A-Z]+), "\w+\(3\), [A-Z ]+", "(\w+\.py) (\w+)"\)$', line)
-        where = "docs/faults.def:%d" % number
-        if not row:
-            yield "%s: expected FAULT(calls, CALL, ERROR, \"PAGE(3), SECTION\", \"FILE.py CASE\")" % where
-            continue
-        call, error, program, group = row.groups()
-        if (call, error) in seen:
-            yield "%s: a second row of %s and %s" % (where, call, error)
-        seen.add((call, error))
+    yield from check_request_faults(texts)
+    for where, row in fault_lines(texts, "PACKET", r'\("(\w+)", FAULT_[A-Z]+, "(?:IBA|RFC) [\w.]+, [^"]+", "(\w+\.py) (\w+)"\)',
+                                  '("NAME", FAULT_EFFECT, "RULE NUMBER, TEXT", "FILE.py CASE")', errors):
+        yield from check_fault_row(texts, where, seen, *row)
+    calls = re.findall(r"^CALL\((\w+), ", texts.get("lib/faults/calls.def", ""), re.M)
+    with_errors = set()
+    for where, row in fault_lines(texts, "FAULT", r'\(calls, (\w+), (E[A-Z]+), "\w+\(3\), [A-Z ]+", "(\w+\.py) (\w+)"\)',
+                                  '(calls, CALL, ERROR, "PAGE(3), SECTION", "FILE.py CASE")', errors):
+        call, error, *where_tested = row
+        with_errors.add(call)
+        yield from check_fault_row(texts, where, seen, "%s and %s" % (call, error), *where_tested)
         if call not in calls:
             yield "%s: %s is not in lib/faults/calls.def" % (where, call)
-        if "\ndef %s(" % group not in texts.get("test/e2e/" + program, ""):
-            yield "%s: test/e2e/%s has no %s()" % (where, program, group)
+    yield from errors
     for call in calls:
-        if call not in {one[0] for one in seen}:
+        if call not in with_errors:
             yield "lib/faults/calls.def:1: %s has no row in docs/faults.def" % call
 
 

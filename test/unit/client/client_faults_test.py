@@ -31,5 +31,5 @@ def again():
 if __name__ == "__main__":
     sys.exit(run(faults.other_ways, faults.lists, faults.seeds, faults.replays, faults.names, faults.files,
                  faults.signals, faults_requests.completions, faults_requests.receives, faults_requests.events,
-                 faults_requests.counts, faults_requests.replays, faults_requests.errors, faults_wire.packets, faults_wire.again, faults_wire.seeds,
-                 faults_wire.errors, again))
+                 faults_requests.counts, faults_requests.replays, faults_requests.errors, faults_wire.packets, faults_wire.again, faults_wire.reads,
+                 faults_wire.seeds, faults_wire.errors, again))

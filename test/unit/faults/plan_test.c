@@ -249,6 +249,29 @@ TEST(two_queues_draw_for_themselves)
 	plan_end();
 }
 
+TEST(a_qp_and_an_srq_of_one_number_draw_for_themselves)
+{
+	unsigned on = FAULT_ON_RECEIVE | FAULT_ON_BYTES;
+	char first[4096];
+
+	plan_make("20% of receives: fail local-protection", 1, "p");
+	strcpy(first, hit(FAULT_RECEIVES, qp1, 100, on | FAULT_OF_RC));
+	assert_string_not_equal(first, hit(FAULT_RECEIVES, srq1, 100, on | FAULT_OF_SRQ));
+	plan_end();
+}
+
+TEST(inline_data_has_no_lkey)
+{
+	unsigned on = FAULT_ON_SEND | FAULT_OF_RC | FAULT_ON_BYTES;
+
+	plan_make(
+		"request 1: fail local-protection\nrequest 2: fail local-length", 1, "p");
+	assert_string_equal(hit(FAULT_REQUESTS, qp1, 2, on), "2:2 ");
+	assert_string_equal(
+		hit(FAULT_REQUESTS, qp1, 2, on | FAULT_ON_MEMORY), "1:1 2:2 ");
+	plan_end();
+}
+
 /* Sends packets of requests of three packets each, some again, and returns those of which a rule makes something. */
 static const char *
 sent(struct fault_queue queue, unsigned requests, unsigned copies)
