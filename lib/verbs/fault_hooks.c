@@ -139,7 +139,7 @@ srq_error(struct srq *srq)
 }
 
 static void
-event_cause(enum ibv_event_type type, struct ibv_qp *qp, struct ibv_srq *srq)
+asked_event_cause(enum ibv_event_type type, struct ibv_qp *qp, struct ibv_srq *srq)
 {
 	struct dev *dev = to_ctx(qp != NULL ? qp->context : srq->context)->dev;
 
@@ -175,7 +175,7 @@ rocade_fault_hooks(void)
 		.batch_request = batch_request,
 		.batch_fail = batch_fail,
 		.event_possible = event_possible,
-		.event_cause = event_cause,
+		.event_cause = asked_event_cause,
 		.posted = posted,
 		.wire_watch = fault_wire_watch,
 	};

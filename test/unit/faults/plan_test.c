@@ -218,7 +218,7 @@ TEST(a_rule_counts_the_requests_of_its_queue)
 
 TEST(a_request_that_cannot_have_the_status_is_passed_over)
 {
-	plan_make("request 1: fail remote-access\nrequest 1: fail local-protection\n"
+	plan_make("request 1: fail remote-access\nrequest 1: fail local-length\n"
 		  "request 1: event qp-fatal",
 		1, "p");
 	assert_string_equal(
