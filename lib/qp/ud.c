@@ -99,6 +99,7 @@ ud_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 	while (burst.built < n && burst.verdict == VERDICT_GO &&
 		(dest = qp_next_dest(qp)) != NULL) {
 		const struct send_wqe *wqe = sq_slot(&qp->sq, req->next_idx);
+		struct psn_range *range = sq_psn_range(&qp->sq, req->next_idx);
 
 		if (memcmp(dest, &first, UD_DEST_PATH) != 0)
 			break;
@@ -110,10 +111,9 @@ ud_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 		burst.built++;
 		/* Never resent, so the end of the range is not needed, and the begin only by
 		 * request_packet_find(). */
-		sq_psn_range(&qp->sq, req->next_idx)->first_psn = req->next_psn;
+		range->first_psn = req->next_psn;
+		range->end = (wqe->flags & WQE_MARKS) << PSN_RANGE_FLAGS_SHIFT;
 		req->next_psn = req->una_psn = req->sent_psn = psn_add(req->next_psn, 1);
-		sq_psn_range(&qp->sq, req->next_idx)->end = (wqe->flags & WQE_MARKS)
-							    << PSN_RANGE_FLAGS_SHIFT;
 		req->started_idx = ++req->next_idx;
 		if (unlikely(!qp_complete_oldest(qp)))
 			burst.verdict = FAULT_SEND_CQ_FULL;
