@@ -112,7 +112,10 @@ ud_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 		/* Never resent, so the end of the range is not needed, and the begin only by
 		 * request_packet_find(). */
 		range->first_psn = req->next_psn;
-		range->end = (wqe->flags & WQE_MARKS) << PSN_RANGE_FLAGS_SHIFT;
+		/* Atomic: see req_take_psns(). */
+		__atomic_store_n(&range->end,
+			(uint32_t)(wqe->flags & WQE_MARKS) << PSN_RANGE_FLAGS_SHIFT,
+			__ATOMIC_RELAXED);
 		req->next_psn = req->una_psn = req->sent_psn = psn_add(req->next_psn, 1);
 		req->started_idx = ++req->next_idx;
 		if (unlikely(!qp_complete_oldest(qp)))
