@@ -27,7 +27,8 @@ enum fault_wire {
 	FAULT_WIRE_DELAY /* a few later packets overtake it */
 };
 
-/* qp: of the program. idx: of the request, from 0 after RESET. packet: of the request, from 0. Called each time that the
+/* qp: of the program. idx: of the request, from 0 after RESET. packet: of the request, from 0; of a
+ * READ only 0. Called each time that the
  * packet is sent, with the engine's lock held. Packets that are not acknowledged have different psn modulo 256. */
 typedef enum fault_wire fault_judge_fn(
 	const void *qp, uint32_t idx, uint32_t packet, uint32_t psn);

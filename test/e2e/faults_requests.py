@@ -192,6 +192,11 @@ def counts():
         done = Script("receive 65 of qp 1: fail local-protection").run(daemon, CALLS, "full")
         case("a receive that the device refuses does not count", done.stdout == "refused 65: ENOMEM\n" * 3 and
              "counted 64 receive requests" in done.stderr, done)
+        script = Script("receive 1 of qp 1: fail local-length\n")
+        done = script.run(daemon, CALLS, "forked")
+        with open(script.journal, encoding="ascii") as file:
+            lines = re.findall(r"^in .*: receive 1 of qp 1: fail local-length # .* process (\d+)$", file.read(), re.M)
+        case("the QPs of a child of fork() have numbers from 1", done.returncode == 0 and len(set(lines)) == 2, (done, lines))
         runs = []
         for seed in (5, 5, 6, 7, 8):
             script = Script("30% of requests: fail bad-response\n")
