@@ -69,34 +69,6 @@ fixture_make(const struct impair_conf *conf, uint64_t burst_seed)
 	return ctx;
 }
 
-static void
-lose_chosen(void *arg, const struct pkt *pkt, struct impair_effect *effect)
-{
-	(void)pkt;
-	(*(unsigned *)arg)++;
-	effect->lose = true;
-}
-
-TEST(new_rates_leave_the_chosen_effects)
-{
-	const struct impair_conf none = {.seed = 1};
-	struct impair_fixture *ctx = malloc(sizeof(*ctx));
-	unsigned free_before[2], asked = 0;
-
-	assert_non_null(ctx);
-	fixture_open(ctx, &none);
-	for (unsigned i = 0; i < 2; i++)
-		free_before[i] = pool_free(&ctx->port[i]);
-	impair_choose(ctx->im, IMPAIR_RX, lose_chosen, &asked);
-	assert_int_equal(impair_set(ctx->im, IMPAIR_RX, &none), 0);
-	frames_send(ctx, 0, 10);
-	for (unsigned i = 0; i < 10; i++)
-		assert_int_equal(frames_receive(ctx, PKT_BURST), 0);
-	assert_int_equal(asked, 10);
-	fixture_close(ctx, free_before);
-	free(ctx);
-}
-
 TEST(zero_rates_change_nothing)
 {
 	const struct impair_conf conf = {.seed = 1};

@@ -108,6 +108,40 @@ TEST(sent_frames_keep_their_order)
 	free(ctx);
 }
 
+static void
+lose_chosen(void *arg, const struct pkt *pkt, struct impair_effect *effect)
+{
+	(void)pkt;
+	(*(unsigned *)arg)++;
+	effect->lose = true;
+}
+
+TEST(new_rates_leave_the_chosen_effects)
+{
+	const struct impair_conf none = {.seed = 1};
+	struct impair_fixture *ctx = malloc(sizeof(*ctx));
+	const struct port_queue *outer;
+	unsigned free_before[2], asked = 0;
+	struct pkt pkts[10];
+
+	assert_non_null(ctx);
+	fixture_open(ctx, &none);
+	outer = &ctx->outer;
+	for (unsigned i = 0; i < 2; i++)
+		free_before[i] = pool_free(&ctx->port[i]);
+	impair_choose(ctx->im, IMPAIR_TX, lose_chosen, &asked);
+	assert_int_equal(impair_set(ctx->im, IMPAIR_TX, &none), 0);
+	assert_int_equal(outer->ops->tx_alloc(outer->queue, pkts, 10), 10);
+	for (unsigned i = 0; i < 10; i++)
+		numbered_frame_fill(&pkts[i], i);
+	assert_int_equal(outer->ops->tx_burst(outer->queue, pkts, 10), 10);
+	assert_int_equal(asked, 10);
+	impair_stats_get(ctx->im, IMPAIR_TX, &ctx->stats);
+	assert_int_equal(ctx->stats.lost, 10);
+	fixture_close(ctx, free_before);
+	free(ctx);
+}
+
 static struct answer_wait wait_of_qp;
 static unsigned answered;
 
