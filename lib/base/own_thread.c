@@ -148,7 +148,7 @@ look_if_due(void)
 		__atomic_store_n(&rocade_own_threads.looks, false, __ATOMIC_SEQ_CST);
 }
 
-/* Of own_thread_start(), until the thread has made the system calls of its start. */
+/* Of a start, until the thread has made the system calls of its start. */
 struct start {
 	const struct own_thread *thread;
 	sem_t has_begun;

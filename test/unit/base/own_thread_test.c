@@ -402,7 +402,7 @@ wait_for_post(void *sem)
 }
 
 /* A program may allow its threads no further calls once a device is open. Without a wait the new thread has
- * its name in few of so many starts. */
+ * its name in few of STARTS starts. */
 TEST(calls_of_a_start_are_made_when_it_returns)
 {
 	for (int i = 0; i < STARTS; i++) {
