@@ -127,7 +127,7 @@ report_write(struct dev *dev, uint32_t requested_gen, struct report *report)
 	pthread_mutex_unlock(&dev->lock);
 	report->peer_count = dev_peers_each(dev, REPORT_PEERS, peer_fill, &peers);
 	dev_stats(dev, &report->stats);
-	engine_slowest_clock(dev->engines[0]);
+	(void)dev_slowest_begin(dev);
 	/* Pairs with the acquire in the daemon's report_is_written(). */
 	__atomic_store_n(&report->written_gen, requested_gen, __ATOMIC_RELEASE);
 }

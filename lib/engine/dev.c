@@ -6,6 +6,7 @@
 #include <rte_byteorder.h>
 
 #include "base/off.h"
+#include "engine/clock.h"
 #include "engine/dev_control.h"
 #include "engine/dev_flight.h"
 #include "engine/engine_state.h"
@@ -392,14 +393,21 @@ dev_latencies(struct dev *dev, struct latencies *out)
 		latencies_add(out, dev->engines[i]->times.latencies);
 }
 
-unsigned
-dev_slowest(struct dev *dev, unsigned engine, enum latency_type type, enum latency_op op,
-	uint64_t wall_ns, struct slow_request copy[SLOWEST_KEPT])
+uint64_t
+dev_slowest_begin(struct dev *dev)
 {
-	struct engine *e = dev->engines[engine];
+	uint64_t now = clock_now(), wall_ns = clock_wall();
 
-	engine_slowest_clock(e);
-	return slowest_copy(e->times.slowest, type, op, wall_ns, copy);
+	for (unsigned i = 0; i < dev->engine_count; i++)
+		slowest_clock_set(dev->engines[i]->times.slowest, now, wall_ns);
+	return wall_ns;
+}
+
+unsigned
+dev_slowest(const struct dev *dev, unsigned engine, enum latency_type type,
+	enum latency_op op, uint64_t wall_ns, struct slow_request copy[SLOWEST_KEPT])
+{
+	return slowest_copy(dev->engines[engine]->times.slowest, type, op, wall_ns, copy);
 }
 
 /* Passes up to max peers of an engine to fn. Returns how many it has passed. */

@@ -243,8 +243,11 @@ void dev_gids_fill(const struct net_conf *net, uint8_t gids[DEV_GIDS][16]);
 void dev_stats(struct dev *dev, struct port_stats *out);
 /* Sums the engines' histograms. */
 void dev_latencies(struct dev *dev, struct latencies *out);
+/* Before the slowest requests are read: notes for each engine how its clock is related to
+ * that of the wall now. Returns the latter. Any thread. */
+uint64_t dev_slowest_begin(struct dev *dev);
 /* As slowest_copy(), of an engine. */
-unsigned dev_slowest(struct dev *dev, unsigned engine, enum latency_type type,
+unsigned dev_slowest(const struct dev *dev, unsigned engine, enum latency_type type,
 	enum latency_op op, uint64_t wall_ns, struct slow_request copy[SLOWEST_KEPT]);
 /* Calls fn for peers of all engines, at most max of them, with the lock of their engine
  * held. Returns how many there are. */

@@ -207,12 +207,6 @@ engine_set_latencies(struct engine *e, struct latencies *to, struct slowest *slo
 }
 
 void
-engine_slowest_clock(struct engine *e)
-{
-	slowest_clock_set(e->times.slowest, clock_now(), clock_wall());
-}
-
-void
 engine_woke(struct engine *e)
 {
 	__atomic_store_n(&e->times.woke_ns, clock_now(), __ATOMIC_RELAXED);

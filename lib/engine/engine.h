@@ -47,30 +47,29 @@ void engine_doorbell(struct qp *qp);
  * engine_unlock() then runs a pass. */
 void engine_lock(struct engine *e);
 void engine_unlock(struct engine *e);
-/* In a child of fork(), in place of engine_unlock(): releases the lock for the child's only
- * thread. The parent's threads that waited for it do not exist here. */
+/* In a child of fork(), in place of engine_unlock(): releases the lock for the child's
+ * only thread. The parent's threads that waited for it do not exist here. */
 void engine_unlock_forked(struct engine *e);
 
 /* Return and replace the port queue of the engine, for a driver that wraps it. With the
  * engine lock held. */
 struct port_queue engine_queue(const struct engine *e);
 void engine_set_queue(struct engine *e, const struct port_queue *queue);
-/* The queue holds a frame back, for the next passes: those are due now, also if the progress thread
- * sleeps. With the engine lock held. */
+/* The queue holds a frame back, for the next passes: those are due now, also if the
+ * progress thread sleeps. With the engine lock held. */
 void engine_frame_held(void *engine);
 
-/* Where the engine keeps the time of its pass, or of the post that sends at once. With the engine
- * lock held. */
+/* Where the engine keeps the time of its pass, or of the post that sends at once. With
+ * the engine lock held. */
 const uint64_t *engine_pass_time(const struct engine *e);
 
 struct dev *engine_dev(struct engine *e);
 unsigned engine_index(const struct engine *e);
 struct port_stats *engine_stats(struct engine *e);
-/* Where the engine counts how long requests take, and keeps the slowest ones, from now on. No QP has sent any. */
+/* Where the engine counts how long requests take, and keeps the slowest ones, from now
+ * on. No QP has sent any. */
 void engine_set_latencies(
 	struct engine *e, struct latencies *to, struct slowest *slowest);
-/* Before the slowest requests are read: how its clock is related to that of the wall now. Any thread. */
-void engine_slowest_clock(struct engine *e);
 /* A thread that slept until packets came wakes up. Any thread. */
 void engine_woke(struct engine *e);
 

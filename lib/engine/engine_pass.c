@@ -134,7 +134,8 @@ engine_run(struct engine *e, uint64_t now)
 	uint32_t owner = engine_enter(e);
 	unsigned moved;
 
-	e->times.before_ns = e->shared.now;
+	e->times.before_ns = e->times.pass_ns;
+	e->times.pass_ns = now;
 	moved = engine_pass(e, now);
 	engine_leave(e, owner);
 	return moved;

@@ -116,6 +116,7 @@ resend_few(struct qp *qp)
 	if (retry_spent(qp))
 		return FAULT_SEQ_RETRIES;
 	flight_note(qp, FLIGHT_RESEND_FEW, qp->req.una_psn, retries_note(qp));
+	req_lost(qp, SLOW_nak);
 	tlp_cancel(qp);
 	qp->req.tlp_state = TLP_HOLE_DUE;
 	return VERDICT_DROP;
@@ -157,6 +158,7 @@ resends_lost(struct qp *qp, uint64_t now, enum verdict *verdict)
 		return true;
 	}
 	flight_note(qp, FLIGHT_RESEND_FEW, req->una_psn, retries_note(qp));
+	req_lost(qp, SLOW_nak);
 	req->tlp_state = TLP_HOLE_DUE;
 	return true;
 }

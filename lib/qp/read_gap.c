@@ -41,8 +41,8 @@ only_reads(const struct qp *qp, uint32_t from, uint32_t psn)
 	return true;
 }
 
-/* The peer has executed the requests up to psn: the end of the record moves there. The SENDs and
- * WRITEs that it passes are acknowledged. */
+/* The peer has executed the requests up to psn: the end of the record moves there. The
+ * SENDs and WRITEs that it passes are acknowledged. */
 static void
 end_move(const struct qp *qp, struct txmap *gap, uint32_t psn)
 {
@@ -63,10 +63,10 @@ end_move(const struct qp *qp, struct txmap *gap, uint32_t psn)
 	}
 }
 
-/* The response psn has come, and those before it that are missing may be lost: the network keeps the
- * order of a connection (docs/protocol.md 16), and the peer that of its responses. But it answers a
- * repeat perhaps before what it has still to answer behind it, so those behind psn are not judged.
- * Returns whether more is lost than was known. */
+/* The response psn has come, and those before it that are missing may be lost: the
+ * network keeps the order of a connection (docs/protocol.md 16), and the peer that of its
+ * responses. But it answers a repeat perhaps before what it has still to answer behind
+ * it, so those behind psn are not judged. Returns whether more is lost than was known. */
 static bool
 response_noted(struct qp *qp, struct txmap *gap, uint32_t psn, uint64_t now)
 {
@@ -128,10 +128,10 @@ response_copy(const struct qp *qp, const struct pkt_view *v, const struct send_w
 	return v->payload_len == 0 || sge_scatter(&c, v->payload, v->payload_len) == 0;
 }
 
-/* The response belongs to a READ behind the oldest one. It shows what is lost before it, but
- * is dropped: the peer executes the repeat of the oldest READ after it, and READs are
- * executed in order (IBA 10.8.3.3). So it counts as lost, too, and is requested again behind
- * that repeat. */
+/* The response belongs to a READ behind the oldest one. It shows what is lost before it,
+ * but is dropped: the peer executes the repeat of the oldest READ after it, and READs are
+ * executed in order (IBA 10.8.3.3). So it counts as lost, too, and is requested again
+ * behind that repeat. */
 static enum read_gap_found
 later_read_seen(struct qp *qp, struct txmap *gap, uint32_t psn, uint64_t now)
 {
@@ -206,8 +206,8 @@ read_gap_ack(struct qp *qp, uint32_t end, uint64_t now)
 
 /* ---- The response with una_psn ---- */
 
-/* A repeat begins anew with FIRST or ONLY and ends with LAST or ONLY (IBA 9.7.5.1.2), but a
- * peer may go on with MIDDLE or LAST (rxe). The first answer may still come. */
+/* A repeat begins anew with FIRST or ONLY and ends with LAST or ONLY (IBA 9.7.5.1.2), but
+ * a peer may go on with MIDDLE or LAST (rxe). The first answer may still come. */
 bool RARE
 read_gap_opcode_fits(const struct qp *qp, const struct pkt_view *v, bool first, bool last)
 {
@@ -228,19 +228,20 @@ read_gap_advanced(struct qp *qp, uint64_t now)
 
 /* ---- Requesting again ---- */
 
-/* A peer that sends selective acknowledgements answers any part of a READ again. Another one
- * may forget what lies before a part that it was asked for (rxe): of the oldest READ it is
- * asked for the oldest missing part only, one at a time, and so never for an address before
- * that. */
+/* A peer that sends selective acknowledgements answers any part of a READ again. Another
+ * one may forget what lies before a part that it was asked for (rxe): of the oldest READ
+ * it is asked for the oldest missing part only, one at a time, and so never for an
+ * address before that. */
 static bool
 repeats_anywhere(const struct qp *qp)
 {
 	return peer_sacks(qp->peer);
 }
 
-/* Every peer is asked for a later READ by whole requests, once it has answered the whole. If
- * that was in vain, because the repeat of the oldest READ was lost, too, later ones wait until
- * the oldest one is complete: in a network that loses most packets they would fill it. */
+/* Every peer is asked for a later READ by whole requests, once it has answered the whole.
+ * If that was in vain, because the repeat of the oldest READ was lost, too, later ones
+ * wait until the oldest one is complete: in a network that loses most packets they would
+ * fill it. */
 bool RARE
 read_gap_due(const struct qp *qp, uint32_t *psn, uint32_t *packets)
 {
@@ -294,14 +295,14 @@ bool RARE
 read_gap_probe(struct qp *qp)
 {
 	struct txmap *gap = missing_of(qp);
+	struct psn_bits missing = txmap_missing(gap);
 	uint32_t psn;
 
 	if (qp->req.tlp_backoff > 1)
 		return false;
-	for (psn = qp->req.una_psn; psn != gap->end; psn = psn_add(psn, 1)) {
-		if (txmap_is_missing(gap, psn))
-			txmap_set_lost(gap, psn);
-	}
+	for (psn = psn_bits_next(&missing, qp->req.una_psn, gap->end); psn != gap->end;
+		psn = psn_bits_next(&missing, psn_add(psn, 1), gap->end))
+		txmap_set_lost(gap, psn);
 	repeats_update(qp);
 	return qp->req.tlp_state == TLP_HOLE_DUE;
 }

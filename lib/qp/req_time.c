@@ -19,11 +19,13 @@ type_of(const struct qp *qp)
 static inline uint64_t
 since(uint64_t then, uint64_t now)
 {
-	/* The pass of a post may begin before an earlier one that read the clock later. */
+	/* The pass of a post may begin before an earlier one that read the clock
+	 * later. */
 	return likely(now > then) ? now - then : 0;
 }
 
-/* The part of a request that waits for nothing else that is known. No peer answers UC requests. */
+/* The part of a request that waits for nothing else that is known. No peer answers UC
+ * requests. */
 static inline enum slow_part
 usual_part(const struct qp *qp, const struct req_place *place)
 {
@@ -32,7 +34,8 @@ usual_part(const struct qp *qp, const struct req_place *place)
 
 /* ---- The split ---- */
 
-/* The port may have taken nothing while the request had something to send, or something on the way. */
+/* The port may have taken nothing while the request had something to send, or something
+ * on the way. */
 static bool
 port_counts(enum slow_part part)
 {
@@ -55,13 +58,19 @@ part_charge(
 	place->mark_ns = RTE_MAX(until, place->mark_ns);
 }
 
-/* Charges the time up to now. The port's time that is left was before it. */
-static void RARE
-place_charge(const struct qp *qp, struct req_place *place)
+static void
+split_begin(struct req_place *place)
 {
 	if (!place->split)
 		place->request = (struct slow_request){0};
 	place->split = true;
+}
+
+/* Charges the time up to now. The port's time that is left was before it. */
+static void RARE
+place_charge(const struct qp *qp, struct req_place *place)
+{
+	split_begin(place);
 	part_charge(qp, place, (enum slow_part)place->part, qp->shared->now);
 	place->port_ns = *qp->shared->times->port_full_ns;
 }
@@ -102,9 +111,7 @@ req_time_lost(struct qp *qp, enum slow_part part, uint64_t stuck_ns)
 	if (!qp->timed)
 		return;
 	place = req_time_place(qp);
-	if (!place->split)
-		place->request = (struct slow_request){0};
-	place->split = true;
+	split_begin(place);
 	part_charge(qp, place, (enum slow_part)place->part,
 		RTE_MIN(stuck_ns, qp->shared->now));
 	/* A window is full because of the loss. */
@@ -161,8 +168,8 @@ req_time_queued(struct qp *qp)
 {
 	struct req_place *place;
 
-	/* In an error state a request is flushed. */
-	if (unlikely(qp->shared->times == NULL) ||
+	/* In an error state a request is flushed, and no datagram ends a measurement. */
+	if (unlikely(qp->shared->times == NULL) || qp->type == IBV_QPT_UD ||
 		(qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD))
 		return;
 	place = req_time_place(qp);
@@ -204,8 +211,9 @@ place_free(struct qp *qp, struct req_place *place)
 	qp->timed = false;
 }
 
-/* Of what was charged to the peer, the end without a pass is taken off: the packets of this pass came after the last
- * one that emptied the receive queue, or when a thread woke up for them. */
+/* Of what was charged to the peer, the end without a pass is taken off: the packets of
+ * this pass came after the last one that emptied the receive queue, or when a thread woke
+ * up for them. */
 static void
 engine_part_take(struct qp *qp, struct req_place *place, uint64_t mark_ns)
 {

@@ -147,8 +147,10 @@ sack_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 	}
 	state_update(qp, map);
 	req_account(qp);
-	if (lost != 0)
+	if (lost != 0) {
+		req_lost(qp, SLOW_nak);
 		congestion_loss(qp, &qp->peer->send, now);
+	}
 	if (map->arrived_count != held)
 		tlp_sacked(qp, psn_bit(&map->arrived, qp->req.rtt_psn), now);
 	return DROP_none;

@@ -122,7 +122,6 @@ tlp_hole_sent(struct qp *qp, uint32_t psn, uint64_t now)
 {
 	struct requester *req = &qp->req;
 
-	req_lost(qp, SLOW_nak);
 	hole_arm(qp, now);
 	/* With selective acknowledgements the measurement of a later packet goes on, unless
 	 * none has ended yet. */

@@ -13,13 +13,10 @@ int
 txmaps_init(struct txmaps *maps)
 {
 	/* Most engines never use this memory. It is zero. */
-	TAILQ_INIT(&maps->free);
+	maps->touched = 0;
+	SLIST_INIT(&maps->free);
 	maps->all = alloc_get(&alloc_demand, "txmaps", TXMAPS_BYTES);
-	if (maps->all == NULL)
-		return -ENOMEM;
-	for (unsigned i = TXMAPS; i-- != 0;)
-		TAILQ_INSERT_HEAD(&maps->free, &maps->all[i], link);
-	return 0;
+	return maps->all != NULL ? 0 : -ENOMEM;
 }
 
 void
@@ -30,9 +27,9 @@ txmaps_fini(struct txmaps *maps)
 
 	if (maps->all == NULL)
 		return;
-	TAILQ_FOREACH (map, &maps->free, link)
+	SLIST_FOREACH (map, &maps->free, link)
 		free++;
-	assert(free == TXMAPS);
+	assert(free == maps->touched);
 	alloc_put(&alloc_demand, maps->all, TXMAPS_BYTES);
 }
 
@@ -41,11 +38,14 @@ txmaps_fini(struct txmaps *maps)
 struct txmap *
 txmap_get(struct txmaps *maps, uint32_t una_psn, bool reads)
 {
-	struct txmap *map = TAILQ_FIRST(&maps->free);
+	struct txmap *map = SLIST_FIRST(&maps->free);
 
-	if (map == NULL)
+	if (map != NULL)
+		SLIST_REMOVE_HEAD(&maps->free, link);
+	else if (maps->touched < TXMAPS)
+		map = &maps->all[maps->touched++];
+	else
 		return NULL;
-	TAILQ_REMOVE(&maps->free, map, link);
 	/* All but `again`, which is long: number_before makes its entries invalid. */
 	map->arrived = map->lost = (struct psn_bits){0};
 	map->arrived_count = map->lost_count = 0;
@@ -58,7 +58,7 @@ txmap_get(struct txmaps *maps, uint32_t una_psn, bool reads)
 void
 txmap_put(struct txmaps *maps, struct txmap *map)
 {
-	TAILQ_INSERT_HEAD(&maps->free, map, link);
+	SLIST_INSERT_HEAD(&maps->free, map, link);
 }
 
 static void

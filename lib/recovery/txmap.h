@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
 /*
- * The record that a requester keeps once a packet is missing: it tells which have arrived behind it, which
- * are lost, and which were sent again, when and in which order. The missing ones are SENDs and WRITEs
- * (qp/sack.c) or responses of READs (qp/read_gap.c), never both: the first missing one is una_psn, and
- * a record of SENDs and WRITEs ends at the first READ. So a QP has at most one. It knows PSNs and times,
- * and neither packets nor a QP.
+ * The record that a requester keeps once a packet is missing: it tells which have arrived
+ * behind it, which are lost, and which were sent again, when and in which order. The
+ * missing ones are SENDs and WRITEs (qp/sack.c) or responses of READs (qp/read_gap.c),
+ * never both: the first missing one is una_psn, and a record of SENDs and WRITEs ends at
+ * the first READ. So a QP has at most one. It knows PSNs and times, and neither packets
+ * nor a QP.
  *
- * While nothing is missing nothing is recorded: a requester sends new packets in the order of
- * their PSNs. A packet that is sent again notes which packets were new after that, so the order of
- * any two transmissions is known.
+ * While nothing is missing nothing is recorded: a requester sends new packets in the
+ * order of their PSNs. A packet that is sent again notes which packets were new after
+ * that, so the order of any two transmissions is known.
  */
 #ifndef ROCADE_RECOVERY_TXMAP_H
 #define ROCADE_RECOVERY_TXMAP_H
@@ -24,13 +25,13 @@
 struct txmap_again {
 	uint32_t psn;
 	uint32_t next_psn; /* packets from here on were sent after it */
-	uint32_t
-		number; /* counts up with each time; equal: one READ request for several */
-	uint32_t ns;    /* low 32 bits of the time */
+	/* counts up with each time; equal: one READ request for several */
+	uint32_t number;
+	uint32_t ns; /* low 32 bits of the time */
 };
 
 struct txmap {
-	TAILQ_ENTRY(txmap) link; /* among the free ones */
+	SLIST_ENTRY(txmap) link; /* among the free ones */
 	/* A bit for each packet from una_psn up to end: */
 	struct psn_bits arrived; /* it has arrived, or the peer has said so once */
 	struct psn_bits lost;    /* it is lost, and to be sent again */
@@ -39,17 +40,17 @@ struct txmap {
 	bool reads; /* responses of READs are missing */
 	/* READs: end of one during which a repeat of a later one was in vain */
 	uint32_t vain;
-	uint32_t
-		number; /* of the last entry of again; it goes on when another QP takes the record */
+	/* of the last entry of again; it goes on when another QP takes the record */
+	uint32_t number;
 	uint32_t number_before;             /* of the last one of the QP before */
 	struct txmap_again again[PSN_BITS]; /* by PSN */
 };
-TAILQ_HEAD(txmap_list, txmap);
 
 /* The records of an engine. */
 struct txmaps {
 	struct txmap *all;
-	struct txmap_list free;
+	uint32_t touched; /* the records before this index were used already */
+	SLIST_HEAD(, txmap) free;
 };
 
 /* Returns 0 or -ENOMEM. */
@@ -81,7 +82,8 @@ void txmap_advanced(struct txmap *map, uint32_t before, uint32_t packets);
 void txmap_sent_again(struct txmap *map, uint32_t psn, uint32_t packets,
 	uint32_t next_psn, uint64_t now);
 
-/* True if the packet lies before the end, has not arrived, and is not known to be lost. */
+/* True if the packet lies before the end, has not arrived, and is not known to be
+ * lost. */
 static inline bool
 txmap_is_missing(const struct txmap *map, uint32_t psn)
 {
@@ -89,8 +91,8 @@ txmap_is_missing(const struct txmap *map, uint32_t psn)
 	       !psn_bit(&map->lost, psn);
 }
 
-/* Returns a bit for each packet that has not arrived and is not known to be lost; those from the
- * end on have none that means anything. */
+/* Returns a bit for each packet that has not arrived and is not known to be lost; those
+ * from the end on have none that means anything. */
 static inline struct psn_bits
 txmap_missing(const struct txmap *map)
 {
@@ -101,8 +103,9 @@ txmap_missing(const struct txmap *map)
 	return missing;
 }
 
-/* Returns the last time at which the packet was sent again; NULL: it was sent once. Also of packets
- * before una_psn, up to PSN_BITS before the last packet that was sent again. */
+/* Returns the last time at which the packet was sent again; NULL: it was sent once. Also
+ * of packets before una_psn, up to PSN_BITS before the last packet that was sent
+ * again. */
 static inline const struct txmap_again *
 txmap_again_of(const struct txmap *map, uint32_t psn)
 {
@@ -132,8 +135,8 @@ txmap_sent_by(const struct txmap *map, uint32_t a, uint32_t b)
 	return again != NULL ? psn_diff(again->next_psn, b) <= 0 : psn_diff(a, b) <= 0;
 }
 
-/* True if packet a was sent, the last time, before packet b was. If the network keeps the order, and b
- * has arrived, a is lost. */
+/* True if packet a was sent, the last time, before packet b was. If the network keeps the
+ * order, and b has arrived, a is lost. */
 bool txmap_sent_before(const struct txmap *map, uint32_t a, uint32_t b);
 
 #endif

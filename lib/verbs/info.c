@@ -170,11 +170,12 @@ rocade_port_slowest_sized(struct rocade_port *port, struct rocade_slow_request *
 	unsigned n, size_t row_size)
 {
 	const unsigned sets = LATENCY_TYPES * LATENCY_OPS;
-	uint64_t wall_ns = clock_wall();
 	unsigned found = 0;
+	uint64_t wall_ns;
 
 	if (arg_missing("port", port))
 		return 0;
+	wall_ns = dev_slowest_begin(port->dev);
 	n = rows_of(rows, n);
 	for (unsigned i = 0; i < port->dev->engine_count * sets; i++) {
 		unsigned type = i % sets / LATENCY_OPS, op = i % LATENCY_OPS;

@@ -26,7 +26,8 @@ begin(uint32_t peer_window)
 	link_qps_create(&fixture, a, b, QPS, &(struct link_qp_conf){.engine = 0});
 }
 
-/* The neighbours get to know each other, and what was measured until then is forgotten. */
+/* The neighbours get to know each other, and what was measured until then is
+ * forgotten. */
 static void
 warm_up(void)
 {
@@ -65,7 +66,8 @@ expect_slow(uint64_t took)
 	assert_int_equal(slow_total_ns(&slow), took);
 }
 
-/* For an answer that is on its way all passes find nothing, or there is none before it is there. */
+/* For an answer that is on its way all passes find nothing, or there is none before it is
+ * there. */
 static void
 answer_late(bool passes)
 {
@@ -113,6 +115,23 @@ TEST(a_post_that_sends_at_once)
 	end();
 }
 
+/* A post that sends at once is no pass: it takes up no other request. */
+TEST(a_post_is_no_pass_for_other_requests)
+{
+	begin(0);
+	warm_up();
+	engine_run(engine(), fixture.now);
+	fixture.now += STEP;
+	engine()->shared.now = fixture.now;
+	link_qp_message(&a[0], &b[0], 1);
+	fixture.now += STEP;
+	engine_run(engine(), fixture.now);
+	assert_int_equal(req_time_place(a[0].qp)->before_ns, 2 * STEP);
+	engine_link_drain(&fixture);
+	link_qp_expect_message(&a[0], &b[0], 1);
+	end();
+}
+
 /* No pass of an engine with a progress thread tells how long a post has waited. */
 TEST(posts_that_run_passes_have_not_waited)
 {
@@ -152,8 +171,8 @@ TEST(a_full_window)
 	end();
 }
 
-/* A message of which the window takes a part: the wait counts until its last packet can leave, not that of the requests behind
- * it. */
+/* A message of which the window takes a part: the wait counts until its last packet can
+ * leave, not that of the requests behind it. */
 TEST(a_message_longer_than_the_window)
 {
 	begin(2);

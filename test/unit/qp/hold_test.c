@@ -236,6 +236,7 @@ TEST(missing_packets_are_sent_alone)
 	open_pair();
 	send_and_lose(8, 1);
 	resend(1);
+	assert_int_equal(req_time_place(&p.a.qp)->request.naks, 1);
 	respond(1); /* acknowledges all of them */
 	expect_all();
 	/* two packets in a row, and then one */

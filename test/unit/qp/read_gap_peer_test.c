@@ -132,7 +132,7 @@ TEST(records_are_limited)
 {
 	static struct txmaps none;
 
-	TAILQ_INIT(&none.free);
+	none.touched = TXMAPS;
 	gap_open(4, true);
 	p.a.shared.txmaps = &none;
 	gap_read(8);

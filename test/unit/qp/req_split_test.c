@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the time of a measured request went, in virtual time: each cause is made, and the split says it. */
+/* Where the time of a measured request went, in virtual time: each cause is made, and the
+ * split says it. */
 #include "qp/req_time.h"
 #include "qp_link.h"
 
@@ -84,7 +85,8 @@ TEST(a_slow_peer)
 	qp_link_fini(&p);
 }
 
-/* The answer may have come since the last pass: that is not the peer's time, unless a thread slept until it came. */
+/* The answer may have come since the last pass: that is not the peer's time, unless a
+ * thread slept until it came. */
 TEST(an_engine_that_looks_late)
 {
 	for (unsigned slept = 0; slept < 2; slept++) {
@@ -103,7 +105,8 @@ TEST(an_engine_that_looks_late)
 	}
 }
 
-/* How long before the engine found it its pass before was. 0: it was found in its post. */
+/* How long before the engine found it its pass before was. 0: it was found in its
+ * post. */
 TEST(an_engine_that_takes_a_request_late)
 {
 	qp_link_init_default(&p);
@@ -129,7 +132,8 @@ TEST(an_engine_that_takes_a_request_late)
 	qp_link_fini(&p);
 }
 
-/* The request that is measured is posted with others, and waits until as many packets are acknowledged. */
+/* The request that is measured is posted with others, and waits until as many packets are
+ * acknowledged. */
 TEST(behind_requests_of_its_qp)
 {
 	struct qp_link_conf conf = qp_link_defaults();
@@ -210,7 +214,8 @@ TEST(a_loss_that_the_peer_finds)
 	qp_link_fini(&p);
 }
 
-/* Until packets behind it are sent, the time is that of the peer, and no time of the loss. */
+/* Until packets behind it are sent, the time is that of the peer, and no time of the
+ * loss. */
 TEST(a_loss_after_a_good_while)
 {
 	qp_link_init_default(&p);
@@ -338,8 +343,8 @@ TEST(a_uc_request)
 	qp_link_fini(&p);
 }
 
-/* A request that waits in the queue is flushed, and leaves nothing. So does one before which a local operation, which is
- * not measured, takes its turn. */
+/* A request that waits in the queue is flushed, and leaves nothing. So does one before
+ * which a local operation, which is not measured, takes its turn. */
 TEST(a_queued_request_that_does_not_start)
 {
 	struct qp_link_conf conf = qp_link_defaults();
@@ -361,6 +366,28 @@ TEST(a_queued_request_that_does_not_start)
 	req_time_look(&p.a.qp);
 	assert_false(p.a.qp.timed);
 	qp_link_fini_discard(&p);
+}
+
+/* The neighbour of a datagram is not known. It completes without an end of a measurement,
+ * so none begins: the place would be taken for ever. */
+TEST(a_datagram_is_not_measured)
+{
+	struct send_req req = {.wr_id = 1, .flags = IBV_SEND_SIGNALED};
+	struct ud_dest dest;
+	struct qp_link_conf conf = qp_link_defaults();
+
+	conf.type = IBV_QPT_UD;
+	qp_link_init(&p, &conf);
+	dest = host_dest(&p.a);
+	req.dest = &dest;
+	assert_int_equal(host_post_send(&p.a, &req), 0);
+	req_time_wait(&p.a.qp, SLOW_neighbour);
+	assert_true(req_times_idle(&p.a.times));
+	host_pull(&p.a, PULL_ALL);
+	expect_sent(&p.a, 1, IBV_WC_SUCCESS);
+	assert_true(req_times_idle(&p.a.times));
+	wire_drop_all(&p.a);
+	qp_link_fini(&p);
 }
 
 /* A local operation before the request that was found. */

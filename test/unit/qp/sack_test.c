@@ -37,6 +37,23 @@ TEST(all_losses_are_repaired_in_one_round_trip)
 	close_pair();
 }
 
+/* However many bursts the copies take, the measured request has waited for a NAK once, and for
+ * what a selective acknowledgement showed once. */
+TEST(losses_are_counted_when_they_are_known)
+{
+	open_default();
+	send_and_lose(20, 0x2a313);
+	respond(2);
+	assert_int_equal(req_time_place(&p.a.qp)->request.naks, 2);
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(host_pull(&p.a, 1), 1);
+	assert_int_equal(req_time_place(&p.a.qp)->request.naks, 2);
+	deliver_but(0);
+	respond(1);
+	expect_all();
+	close_pair();
+}
+
 /* The first loss: the requester has never had a SACK of the peer, and the peer sends none
  * before it has heard that the requester understands them. */
 TEST(first_losses_are_repaired_without_sacks)

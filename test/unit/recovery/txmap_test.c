@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The record of missing packets against a plain model, which numbers all transmissions: each
- * sequence of a few events over a few packets. */
+/* The record of missing packets against a plain model, which numbers all transmissions:
+ * each sequence of a few events over a few packets. */
 #include <stddef.h>
 #include <string.h>
 
@@ -277,7 +277,8 @@ TEST(all_sequences_of_events)
 	}
 }
 
-/* A record says nothing of what the QP had that took it before, however often it sent packets again. */
+/* A record says nothing of what the QP had that took it before, however often it sent
+ * packets again. */
 TEST(numbers_wrap_around)
 {
 	assert_int_equal(txmaps_init(&maps), 0);
@@ -306,6 +307,11 @@ TEST(records_are_limited)
 	struct txmap *taken[TXMAPS];
 
 	assert_int_equal(txmaps_init(&maps), 0);
+	/* The memory of a record is touched when the record is first taken. */
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(maps.touched, i != 0);
+		txmap_put(&maps, txmap_get(&maps, 0, false));
+	}
 	for (unsigned i = 0; i < TXMAPS; i++) {
 		taken[i] = txmap_get(&maps, i, false);
 		assert_non_null(taken[i]);
