@@ -2,10 +2,12 @@
 /*
  * How long requests of a port took, as histograms.
  *
- * Of an RC, UC or XRC QP the first request is measured, and then every seventeenth, if the last one that is measured has
- * completed. The time is that from the pass of the engine in which the request gets its first packet to the one in
- * which it completes, with all retransmissions: RC and XRC requests complete with the peer's answer, UC requests when
- * their last packet is sent. Requests that fail do not count. Datagrams have no histogram.
+ * The engine measures the first request of each RC, UC and XRC QP, and then every
+ * seventeenth, unless an earlier measured one is under way. It measures from the pass in
+ * which the request gets its first packet to the one in which it completes, with all
+ * retransmissions: RC and XRC requests complete with the peer's answer, UC requests when
+ * their last packet is sent. Requests that fail do not count. Datagrams have no
+ * histogram.
  */
 #ifndef ROCADE_LATENCIES_H
 #define ROCADE_LATENCIES_H
@@ -24,13 +26,13 @@ struct rocade_latency {
 	/* constant: "send", "write", "read", "atomic", "atomic_write" or "flush" */
 	const char *operation;
 	uint64_t sum_ns;
-	/* buckets[i]: how many took up to 512 << i ns, and longer than those of buckets[i - 1]; the last one: how many took
-	 * longer than all others */
+	/* buckets[i]: how many took up to 512 << i ns, but longer than buckets[i - 1]
+	 * counts; the last one: all that took longer */
 	uint64_t buckets[ROCADE_LATENCY_BUCKETS];
 };
 
-/* Fills up to n rows with the sums of all engines. Returns how many there are: one for each type and operation. rows
- * may be NULL. Any thread. */
+/* Fills up to n rows, one for each type and operation, with the sums of all engines.
+ * Returns how many types and operations there are. rows may be NULL. Any thread. */
 unsigned rocade_port_latencies_sized(struct rocade_port *port,
 	struct rocade_latency *rows, unsigned n, size_t row_size);
 static inline unsigned
@@ -40,16 +42,17 @@ rocade_port_latencies(struct rocade_port *port, struct rocade_latency *rows, uns
 }
 
 /*
- * Where the time of a slow request went. A measured request that has completed is kept for five minutes, unless four
- * slower ones of its type of QP, operation and engine are. Its time begins earlier than in the histograms: with the pass in
- * which the engine found it in its queue, or that ended the measured request before it. Times are in nanoseconds; the
- * first nine add up to took_ns.
+ * Where the time of a slow request went. Each engine keeps, of each type of QP and
+ * operation, the four slowest measured requests that have completed in the last five
+ * minutes. Their times begin earlier than in the histograms: with the pass in which the
+ * engine found the request in its queue, or that ended the measured request before it.
+ * Times are in nanoseconds; the first nine add up to took_ns.
  */
 struct rocade_slow_request {
 	const char *type; /* constants, as in struct rocade_latency */
 	const char *operation;
-	uint64_t
-		queue_ns; /* behind earlier requests of its QP, or until it was its turn */
+	/* behind earlier requests of its QP, or until it was its turn */
+	uint64_t queue_ns;
 	uint64_t window_ns;    /* for room in the window of the peer */
 	uint64_t rnr_ns;       /* until the peer had a receive (RNR) */
 	uint64_t neighbour_ns; /* for the MAC address of the next hop */
@@ -58,23 +61,27 @@ struct rocade_slow_request {
 	/* until a timer had packets sent again: they were lost, or the answer was late */
 	uint64_t timer_ns;
 	uint64_t answer_ns; /* for the path and the peer */
-	/* at the end, while the receive queue was not emptied, so that the answer may have been there already: no pass of
-	 * the engine, or more packets than it takes. Time in which a thread slept that packets wake up is in answer_ns */
+	/* at the end, while the engine had not emptied the receive queue, so that the
+	 * answer may have waited there: no pass ran, or more packets came than a pass
+	 * takes. While a thread sleeps that packets wake up the time counts as
+	 * answer_ns */
 	uint64_t engine_ns;
 	uint64_t took_ns;
-	/* When the engine found the request, its pass before was this long ago: the request may have waited that long
-	 * already, which took_ns does not have. 0: its post sent it. */
+	/* From the engine's pass before to the one that found the request, which may have
+	 * waited that long; took_ns does not include it. 0: the post of the request sent
+	 * it. */
 	uint64_t engine_before_ns;
 	uint64_t age_ns; /* it completed this long ago */
 	uint32_t qpn;
 	uint32_t bytes; /* of the message */
-	/* of its QP meanwhile: request packets that were sent again, timers that expired, NAKs and what else showed a
-	 * loss, and RNR NAKs */
+	/* of its QP meanwhile: request packets that were sent again, timers that expired,
+	 * NAKs and the like that showed a loss, and RNR NAKs */
 	uint32_t resent, timers, naks, rnr_naks;
 };
 
-/* Fills up to n rows: by engine, type and operation, the slowest first. Returns how many there are, which other engines
- * change meanwhile. rows may be NULL. Any thread; no engine waits. */
+/* Fills up to n rows: by engine, type and operation, the slowest first. Returns how many
+ * requests are kept; engines that run change that meanwhile. rows may be NULL. Any
+ * thread; no engine waits. */
 unsigned rocade_port_slowest_sized(struct rocade_port *port,
 	struct rocade_slow_request *rows, unsigned n, size_t row_size);
 static inline unsigned

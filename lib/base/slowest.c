@@ -9,7 +9,8 @@ const char *const slow_part_names[SLOW_PARTS] = {
 #include "base/slowest.def"
 };
 
-/* Bounds of what is read: sums of the parts stay exact in parsers that read a number as a double. */
+/* Bounds of what is read: sums of the parts stay exact in parsers that read a number as a
+ * double. */
 #define SLOW_NS_MAX (UINT64_C(1) << 48)
 #define SLOW_ENDED_MAX (UINT64_C(1) << 62)
 /* Of the text of a row. */
@@ -80,7 +81,8 @@ slowest_add(struct slowest_row *row, const struct slow_request *request)
 
 	if (place != NULL) {
 		__atomic_store_n(&row->writes, row->writes + 1, __ATOMIC_RELAXED);
-		/* The number is odd before a word changes. Pairs with the fence in slow_read(). */
+		/* The number is odd before a word changes. Pairs with the fence in
+		 * slow_read(). */
 		__atomic_thread_fence(__ATOMIC_RELEASE);
 		for (unsigned i = 0; i < SLOW_WORDS; i++)
 			__atomic_store_n(&to[i], from[i], __ATOMIC_RELAXED);
@@ -98,7 +100,8 @@ slowest_clock_set(struct slowest *s, uint64_t now, uint64_t wall_ns)
 	__atomic_store_n(&s->to_wall_ns, wall_ns - now, __ATOMIC_RELAXED);
 }
 
-/* Returns false if it was written meanwhile: a writer that goes on for ever, or was stopped, is not waited for. */
+/* Returns false if it was written meanwhile: a writer that goes on for ever, or was
+ * stopped, is not waited for. */
 static bool
 slow_read(const struct slowest_row *row, const struct slow_request *from,
 	struct slow_request *copy)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
-/* The files below loss.c read here what is missing of a QP's packets (recovery/txmap.h). */
+/* The files below loss.c read here what is missing of a QP's packets
+ * (recovery/txmap.h). */
 #ifndef ROCADE_QP_MISSING_H
 #define ROCADE_QP_MISSING_H
 

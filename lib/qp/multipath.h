@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
 /*
- * Multipath (docs/protocol.md 20.7): an RC or XRC requester spreads the packets of its SENDs
- * and WRITEs over several UDP source ports, its paths. Routers choose among equal links by
- * these ports, and clouds cap the rate of each. Each packet takes the path with the fewest
- * packets in flight, so a slow path gets fewer. Packets of different paths overtake each
- * other, which a peer that holds packets and sends selective acknowledgements puts right: a
- * QP spreads its packets only if its peer sends those.
+ * Multipath (docs/protocol.md 20.7): an RC or XRC requester spreads the packets of its
+ * SENDs and WRITEs over several UDP source ports, its paths. Routers choose among equal
+ * links by these ports, and clouds cap the rate of each. Each packet takes the path with
+ * the fewest packets in flight, so a slow path gets fewer. Packets of different paths
+ * overtake each other, which a peer that holds packets and sends selective
+ * acknowledgements puts right: a QP spreads its packets only if its peer sends those.
  *
- * Path 0 has the source port of qp->hdr. Everything else takes it: requests while READs and
- * the like are outstanding, acknowledgements and responses.
+ * Path 0 has the source port of qp->hdr. Everything else takes it: requests while READs
+ * and the like are outstanding, acknowledgements and responses.
  *
- * A missing packet is lost if a later one of the same path has arrived, or one of any path
- * that was sent four round trips later (as in RFC 8985, RACK). A path on which packets
- * get lost and none arrive is dead: it gets another source port.
+ * A missing packet is lost if a later one of the same path has arrived, or one of any
+ * path that was sent four round trips later (as in RFC 8985, RACK). A path on which
+ * packets get lost and none arrive is dead: it gets another source port.
  *
- * Called by req_build.c, requester.c, loss.c, sack.c, completer.c, tlp.c and ack.c, with the engine lock
- * held.
+ * Called by req_build.c, requester.c, loss.c, sack.c, completer.c, tlp.c and ack.c, with
+ * the engine lock held.
  */
 #ifndef ROCADE_QP_MULTIPATH_H
 #define ROCADE_QP_MULTIPATH_H
@@ -71,8 +71,8 @@ struct multipaths {
 	SLIST_HEAD(, multipath) free;
 };
 
-/* Control path. ROCADE_PATHS, if it is set, takes the place of *paths. Returns 0; -EINVAL: it
- * is no number of 1 to PATHS_MAX, and why says so. */
+/* Control path. ROCADE_PATHS, if it is set, takes the place of *paths. Returns 0;
+ * -EINVAL: it is no number of 1 to PATHS_MAX, and why says so. */
 int multipath_conf_read(uint8_t *paths, char *why, size_t size);
 /* Returns 0 or -ENOMEM. */
 int multipaths_init(struct multipaths *all, unsigned paths);
@@ -82,9 +82,9 @@ void multipaths_fini(struct multipaths *all);
 void multipath_attach(struct qp *qp);
 void multipath_detach(struct qp *qp);
 
-/* NAKs without a selective acknowledgement after which a QP pauses: it spreads no packets for
- * a while. The peer's host has said that it sends these, but this process of it does not, or
- * does not know yet that this host understands them. */
+/* NAKs without a selective acknowledgement after which a QP pauses: it spreads no packets
+ * for a while. The peer's host has said that it sends these, but this process of it does
+ * not, or does not know yet that this host understands them. */
 #define MULTIPATH_NAKS 4
 
 /* The state of a QP that has one (qp->multipath != 0). */
@@ -94,8 +94,8 @@ multipath_of(const struct qp *qp)
 	return &qp->shared->multipaths->all[qp->multipath - 1];
 }
 
-/* True if packets of the QP may have overtaken each other: a gap shows no loss. Without probes
- * nothing would find the loss of a last packet: such a QP uses path 0 only. */
+/* True if packets of the QP may have overtaken each other: a gap shows no loss. Without
+ * probes nothing would find the loss of a last packet: such a QP uses path 0 only. */
 static inline bool
 multipath_reorders(const struct qp *qp)
 {
@@ -107,19 +107,19 @@ multipath_reorders(const struct qp *qp)
 
 /* The QP begins anew, with the ports that it had. */
 void multipath_reset(struct qp *qp);
-/* frame_begin() has written the headers of packet req.next_psn of a SEND or WRITE: chooses
- * its path. */
+/* frame_begin() has written the headers of packet req.next_psn of a SEND or WRITE:
+ * chooses its path. */
 void multipath_choose(struct qp *qp, struct pkt *pkt, struct icrc_sum *sum);
-/* The QP sends everything again. Earlier arrivals say nothing about what is sent afterwards, which
- * may be so late that times of 32 bits do not compare. */
+/* The QP sends everything again. Earlier arrivals say nothing about what is sent
+ * afterwards, which may be so late that times of 32 bits do not compare. */
 void multipath_rollback(struct qp *qp);
 /* The peer has packet psn. It may be called again for the same packet. */
 void multipath_arrived(struct qp *qp, uint32_t psn);
-/* Notes which packets were acknowledged since the last call, before multipath_lost() and the
- * calls below it. */
+/* Notes which packets were acknowledged since the last call, before multipath_lost() and
+ * the calls below it. */
 void multipath_acknowledged(struct qp *qp);
-/* A sequence NAK has come, and multipath_reorders(). Returns true if it need not show a loss:
- * the packet that it names may be on its way. */
+/* A sequence NAK has come, and multipath_reorders(). Returns true if it need not show a
+ * loss: the packet that it names may be on its way. */
 bool multipath_nak(struct qp *qp);
 /* True if packet psn, which is missing while later ones have arrived, is lost. */
 bool multipath_lost(const struct qp *qp, uint32_t psn);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
 /*
- * READ responses behind a missing one (docs/protocol.md 7.10). They are placed by PSN, and
- * only the missing ranges are requested again. una_psn and completions move in order, as
- * without a loss.
+ * READ responses behind a missing one (docs/protocol.md 7.10). They are placed by PSN,
+ * and only the missing ranges are requested again. una_psn and completions move in order,
+ * as without a loss.
  *
- * A QP takes a record (loss.h) when a response or an acknowledgement shows that the response with
- * una_psn is lost, and gives it back when all up to the last one that is placed have come, or
- * when the requester goes back to una_psn. Meanwhile the response with una_psn
- * is one of a READ; it is marked as lost, or a repeat asks for it. If no record is free, the
- * QP goes back, as it does when an atomic or the like is among what is lost.
+ * A QP takes a record (loss.h) when a response or an acknowledgement shows that the
+ * response with una_psn is lost, and gives it back when all up to the last one that is
+ * placed have come, or when the requester goes back to una_psn. Meanwhile the response
+ * with una_psn is one of a READ; it is marked as lost, or a repeat asks for it. If no
+ * record is free, the QP goes back, as it does when an atomic or the like is among what
+ * is lost.
  *
  * Called by completer.c, requester.c and qp_io.c, with the engine lock held.
  */
@@ -25,22 +26,22 @@ enum read_gap_found {
 	READ_GAP_LOSS,  /* taken in, and more is lost than was known */
 };
 
-/* Places a READ response with a PSN after una_psn. The one with una_psn is missing, and of a
- * request that needs a response. */
+/* Places a READ response with a PSN after una_psn. The one with una_psn is missing, and
+ * of a request that needs a response. */
 enum read_gap_found read_gap_place(
 	struct qp *qp, const struct pkt_view *view, uint64_t now);
 /* All before end is acknowledged, but the response with una_psn is missing. */
 enum read_gap_found read_gap_ack(struct qp *qp, uint32_t end, uint64_t now);
 
-/* For a QP that has requested a part of a READ again (qp->read_repeated): true if the opcode of
- * the response fits. first, last: of its place in the original request. */
+/* For a QP that has requested a part of a READ again (qp->read_repeated): true if the
+ * opcode of the response fits. first, last: of its place in the original request. */
 bool read_gap_opcode_fits(
 	const struct qp *qp, const struct pkt_view *view, bool first, bool last);
 
-/* True if no new READ is to leave now. A response of a later READ has been dropped, and others
- * are under way that will be, too: all that come before the repeat of the oldest one. Those of a
- * new READ would come before their repeats, so it would be requested again, as would each one
- * after it. */
+/* True if no new READ is to leave now. A response of a later READ has been dropped, and
+ * others are under way that will be, too: all that come before the repeat of the oldest
+ * one. Those of a new READ would come before their repeats, so it would be requested
+ * again, as would each one after it. */
 static inline bool
 read_gap_holds_back(const struct qp *qp)
 {
@@ -63,8 +64,8 @@ void read_gap_advanced(struct qp *qp, uint64_t now);
 bool read_gap_due(const struct qp *qp, uint32_t *psn, uint32_t *packets);
 /* That repeat was sent. */
 void read_gap_repeated(struct qp *qp, uint32_t psn, uint32_t packets, uint64_t now);
-/* A tail-loss probe is due. Returns true if repeats that are under way are sent again instead
- * of all. */
+/* A tail-loss probe is due. Returns true if repeats that are under way are sent again
+ * instead of all. */
 bool read_gap_probe(struct qp *qp);
 
 #endif

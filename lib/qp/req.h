@@ -37,20 +37,21 @@ req_outstanding(const struct qp *qp)
 	return (qp->req.next_psn - qp->req.una_psn) & PSN_MASK;
 }
 
-/* PSNs that may be unacknowledged. Without an ACK timeout a stalled QP is not limited: only the
- * answer to a further request can still acknowledge the others, or show that they are lost. */
+/* PSNs that may be unacknowledged. Without an ACK timeout a stalled QP is not limited:
+ * only the answer to a further request can still acknowledge the others, or show that
+ * they are lost. */
 static inline uint32_t
 req_max_unacked(const struct qp *qp)
 {
 	return unlikely(qp->req.stalled) && qp->params.timeout != 0 ? 1 : QP_MAX_UNACKED;
 }
 
-/* Most PSNs from una_psn to the one before the last request, when responses behind a missing
- * one do not count: bits of a PSN stay unambiguous. */
+/* Most PSNs from una_psn to the one before the last request, when responses behind a
+ * missing one do not count: bits of a PSN stay unambiguous. */
 #define REQ_SPAN_MAX (PSN_BITS - QP_MAX_UNACKED / 4 - 2)
 
-/* The same while READ responses are missing: what has arrived behind does not count, unless a
- * READ request may be longer than REQ_SPAN_MAX leaves room for. */
+/* The same while READ responses are missing: what has arrived behind does not count,
+ * unless a READ request may be longer than REQ_SPAN_MAX leaves room for. */
 static inline bool
 req_gap_below_max(const struct qp *qp)
 {
@@ -92,8 +93,8 @@ req_timer_start(struct qp *qp, uint64_t now)
 		qp->req.ack_deadline = now + req_timeout_ns(qp);
 }
 
-/* Packets are to be sent again. While the ACK timer runs it shows since when the oldest one is that: until then the
- * measured request did not wait for it. */
+/* Packets are to be sent again. While the ACK timer runs it shows since when the oldest
+ * one is that: until then the measured request did not wait for it. */
 static inline void
 req_lost(struct qp *qp, enum slow_part part)
 {
@@ -110,7 +111,8 @@ qp_answer_wait(const struct qp *qp)
 	return &qp->shared->answer_wait[qp->qpn & qp->shared->answer_wait_mask];
 }
 
-/* Packets that the QP sends from now on are not those whose answer a timer may have waited for. */
+/* Packets that the QP sends from now on are not those whose answer a timer may have
+ * waited for. */
 static inline void
 qp_answer_came(const struct qp *qp)
 {

@@ -23,7 +23,7 @@ request_fault_set(
 
 /* Data path. */
 
-/* A datagram has no end of its range. */
+/* A datagram is one packet, and its range has no end (ud.c). */
 static bool
 range_has(const struct psn_range *range, bool ud, uint32_t psn)
 {
@@ -32,8 +32,9 @@ range_has(const struct psn_range *range, bool ud, uint32_t psn)
 			       psn_diff(psn, psn_range_end(range)) < 0;
 }
 
-/* A request may have failed behind the packet, in the same burst: then the QP is in another state already, and the
- * requests behind it are flushed. */
+/* Looks from the newest request back. Requests that were flushed without PSNs have
+ * PSN_NONE: a later request of the same burst may have failed, so that the QP is in ERR
+ * or SQE by now. */
 bool
 request_packet_find(const struct qp *qp, uint32_t psn, struct request_packet *out)
 {

@@ -109,8 +109,8 @@ ud_tx(struct qp *qp, struct pkt *pkts, unsigned n)
 			break;
 		}
 		burst.built++;
-		/* Never resent, so the end of the range is not needed, and the begin only by
-		 * request_packet_find(). */
+		/* Never resent, so the end of the range is not needed, and the begin only
+		 * by request_packet_find(). */
 		range->first_psn = req->next_psn;
 		/* Atomic: see req_take_psns(). */
 		__atomic_store_n(&range->end,
@@ -154,8 +154,8 @@ ud_admit(const struct qp *qp, const struct pkt_view *v)
 	return DROP_none;
 }
 
-/* The header as it was sent. A sender that offloads its checksum leaves 0, also where the datagram comes
- * by no port. */
+/* The header as it was sent. A sender that offloads its checksum leaves 0, also where the
+ * datagram comes by no port. */
 static void
 grh_ipv4(uint8_t *grh, const uint8_t *ip)
 {

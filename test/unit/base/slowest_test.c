@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which requests are kept as the slowest ones, for how long, and what is read of those of another process. */
+/* Which requests are kept as the slowest ones, for how long, and what is read of those of
+ * another process. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +20,8 @@ row(void)
 	return &set.of[LATENCY_TYPE_RC][LATENCY_OP_read];
 }
 
-/* A request that took so long, in two parts, and ended then. Returns whether it may be kept. */
+/* A request that took so long, in two parts, and ended then. Returns whether it may be
+ * kept. */
 static bool
 ends(uint64_t took_ns, uint64_t ended_ns)
 {

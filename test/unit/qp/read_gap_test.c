@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* READ responses behind a missing one are placed, and only what is missing is requested again
- * (docs/protocol.md 7.10). */
+/* READ responses behind a missing one are placed, and only what is missing is requested
+ * again (docs/protocol.md 7.10). */
 #include "read_gap_fixture.h"
 
-/* The responses behind a missing one are in memory at once. One packet is requested again, and
- * its answer completes the READ. */
+/* The responses behind a missing one are in memory at once. One packet is requested
+ * again, and its answer completes the READ. */
 TEST(only_the_missing_range_is_requested)
 {
 	gap_open(4, true);
@@ -31,8 +31,8 @@ TEST(only_the_missing_range_is_requested)
 	gap_close();
 }
 
-/* Several ranges are requested again at once, in rising order of PSNs, and each only up to the
- * end of its original request: with max_rd_atomic 4 that is each 32nd packet. */
+/* Several ranges are requested again at once, in rising order of PSNs, and each only up
+ * to the end of its original request: with max_rd_atomic 4 that is each 32nd packet. */
 TEST(ranges_end_with_their_request)
 {
 	gap_open(4, true);
@@ -56,9 +56,10 @@ TEST(ranges_end_with_their_request)
 	gap_close();
 }
 
-/* Two READs. The second one was executed before the repeat of the first one is: its response
- * is dropped, and it sees no older memory than the first one. It is requested again at once,
- * behind that repeat; but if the repeat is lost, too, once the first one is complete. */
+/* Two READs. The second one was executed before the repeat of the first one is: its
+ * response is dropped, and it sees no older memory than the first one. It is requested
+ * again at once, behind that repeat; but if the repeat is lost, too, once the first one
+ * is complete. */
 TEST(later_read_is_executed_later)
 {
 	gap_open(4, true);
@@ -89,9 +90,9 @@ TEST(later_read_is_executed_later)
 }
 
 /* Three READs. Responses of the third one are still under way when one of the second is
- * dropped: they will be, too. So a fourth READ leaves only behind the repeat of the third: else
- * its responses would be dropped, too, and so would those of each one after it. A later READ is
- * requested again as a whole, once all its responses have come. */
+ * dropped: they will be, too. So a fourth READ leaves only behind the repeat of the
+ * third: else its responses would be dropped, too, and so would those of each one after
+ * it. A later READ is requested again as a whole, once all its responses have come. */
 TEST(new_reads_leave_behind_the_repeats)
 {
 	gap_open(8, true);
@@ -124,8 +125,8 @@ TEST(new_reads_leave_behind_the_repeats)
 	gap_close();
 }
 
-/* A response that comes earlier than the answer to a repeat can is another copy: it is dropped,
- * and no repeat was in vain: that of the next READ leaves. */
+/* A response that comes earlier than the answer to a repeat can is another copy: it is
+ * dropped, and no repeat was in vain: that of the next READ leaves. */
 TEST(early_response_is_no_answer)
 {
 	gap_open(4, true);
@@ -151,8 +152,8 @@ TEST(early_response_is_no_answer)
 	gap_close();
 }
 
-/* An ACK covers a SEND behind a READ whose last response is lost. It is not forgotten, and the SEND
- * does not count in the window any more. */
+/* An ACK covers a SEND behind a READ whose last response is lost. It is not forgotten,
+ * and the SEND does not count in the window any more. */
 TEST(acknowledgement_behind_a_missing_response_counts)
 {
 	gap_open(4, true);
@@ -203,8 +204,8 @@ TEST(later_response_shows_a_lost_repeat)
 	gap_close();
 }
 
-/* The answer to one repeat shows that those to an earlier one, and to the begin of its own
- * range, are lost. */
+/* The answer to one repeat shows that those to an earlier one, and to the begin of its
+ * own range, are lost. */
 TEST(answer_shows_what_was_lost_before_it)
 {
 	gap_open(4, true);
@@ -224,7 +225,8 @@ TEST(answer_shows_what_was_lost_before_it)
 	gap_close();
 }
 
-/* No round trip is known. The begin of a repeat's answer is lost: its next packet shows that. */
+/* No round trip is known. The begin of a repeat's answer is lost: its next packet shows
+ * that. */
 TEST(begin_of_an_answer_is_lost)
 {
 	gap_open(4, true);
@@ -243,7 +245,8 @@ TEST(begin_of_an_answer_is_lost)
 	gap_close();
 }
 
-/* A repeat is answered before the rest of an earlier one with higher PSNs, which is not lost. */
+/* A repeat is answered before the rest of an earlier one with higher PSNs, which is not
+ * lost. */
 TEST(answer_shows_nothing_of_what_lies_behind_it)
 {
 	gap_open(4, true);
@@ -274,7 +277,8 @@ TEST(answer_shows_nothing_of_what_lies_behind_it)
 	gap_close();
 }
 
-/* WRITEs that are acknowledged behind a missing response do not count among the 128 packets. */
+/* WRITEs that are acknowledged behind a missing response do not count among the 128
+ * packets. */
 TEST(writes_behind_a_missing_response_go_on)
 {
 	unsigned sent;
@@ -308,7 +312,8 @@ TEST(writes_behind_a_missing_response_go_on)
 	gap_close();
 }
 
-/* An ACK names the last PSN of a READ whose responses are lost: all of them are requested again. */
+/* An ACK names the last PSN of a READ whose responses are lost: all of them are requested
+ * again. */
 TEST(acknowledgement_of_a_read_counts)
 {
 	gap_open(4, true);
@@ -332,8 +337,8 @@ TEST(acknowledgement_of_a_read_counts)
 	gap_close();
 }
 
-/* The only repeat is lost, and nothing comes behind it. A probe asks once more for what is
- * missing, a second one for all. */
+/* The only repeat is lost, and nothing comes behind it. A probe asks once more for what
+ * is missing, a second one for all. */
 TEST(probes_find_a_lost_last_repeat)
 {
 	gap_open(4, true);
@@ -357,7 +362,8 @@ TEST(probes_find_a_lost_last_repeat)
 	gap_close();
 }
 
-/* The answer to a repeat comes after the requester went back: it may end in the middle. */
+/* The answer to a repeat comes after the requester went back: it may end in the
+ * middle. */
 TEST(late_answer_to_a_repeat_fits)
 {
 	gap_open(4, true);
@@ -376,7 +382,8 @@ TEST(late_answer_to_a_repeat_fits)
 	gap_close();
 }
 
-/* A response that has been placed is dropped when it comes again, whatever it contains. */
+/* A response that has been placed is dropped when it comes again, whatever it
+ * contains. */
 TEST(placed_response_is_not_overwritten)
 {
 	struct pkt_spec c = {.opcode = MIDDLE, .psn = PSN_A + 4, .payload_len = MTU};
