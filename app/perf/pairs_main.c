@@ -365,10 +365,13 @@ pairs_json(double rate)
 	json_object_set_new(
 		object, "control_rounds", json_integer((json_int_t)control.rounds));
 	turns_json(object, &turns);
-	for (unsigned i = 1; i < lanes_count(); i++)
-		pass_spans_merge(&lanes[0].spans, &lanes[i].spans);
-	if (conf.passes != 0)
-		passes_json(object, &lanes[0].spans);
+	if (conf.passes != 0) {
+		struct pass_spans all = lanes[0].spans;
+
+		for (unsigned i = 1; i < lanes_count(); i++)
+			pass_spans_merge(&all, &lanes[i].spans);
+		passes_json(object, &all);
+	}
 	json_object_set_new(object, "size", json_integer(64));
 	json_object_set_new(object, "messages_per_s", json_real(rate));
 	json_object_set_new(object, "messages_per_s_of_pair", each);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -25,7 +27,7 @@ peer_process_read(int socket)
 
 #define OVERFLOW_UID 65534 /* the kernel's default */
 
-/* Reads the first numbers of a file. Returns how many there are, or -1 without the file. */
+/* Reads the first numbers of a file. Returns how many there are, or -errno. */
 static int
 numbers_read(const char *path, unsigned numbers[3])
 {
@@ -33,10 +35,19 @@ numbers_read(const char *path, unsigned numbers[3])
 	int n;
 
 	if (file == NULL)
-		return -1;
+		return -errno;
 	n = fscanf(file, "%u %u %u", &numbers[0], &numbers[1], &numbers[2]);
 	fclose(file);
 	return n < 0 ? 0 : n; /* it is empty */
+}
+
+static bool
+is_in_a_directory(const char *path)
+{
+	char folder[PATH_MAX];
+
+	snprintf(folder, sizeof(folder), "%s", path);
+	return access(dirname(folder), F_OK) == 0;
 }
 
 uint32_t
@@ -45,9 +56,9 @@ peer_shared_uid(const char *uid_map, const char *overflow_uid)
 	unsigned map[3], uid[3];
 	int n = numbers_read(uid_map, map);
 
-	/* A kernel without user namespaces has no such file. Of the first namespace it is one line, with all
-	 * uids. */
-	if (n < 0 || (n == 3 && map[0] == 0 && map[1] == 0 && map[2] == UINT32_MAX))
+	/* A kernel without user namespaces has no such file, but the directory of it: a process without /proc may
+	 * be in any namespace. Of the first namespace it is one line, with all uids. */
+	if ((n == -ENOENT && is_in_a_directory(uid_map)) || (n == 3 && map[0] == 0 && map[1] == 0 && map[2] == UINT32_MAX))
 		return PEER_UID_NONE;
 	return numbers_read(overflow_uid, uid) > 0 ? uid[0] : OVERFLOW_UID;
 }

@@ -14,7 +14,8 @@ struct ucred peer_process_read(int socket);
 #define PEER_UID_NONE UINT32_MAX /* no user has it */
 
 /* Returns the uid that the kernel shows for every user who has no number in the user namespace of this process, or
- * PEER_UID_NONE: each has a number. The texts are those of the kernel's files with these names. */
+ * PEER_UID_NONE: each has a number. uid_map, overflow_uid: the paths of the
+ * kernel's files with these names. */
 uint32_t peer_shared_uid(const char *uid_map, const char *overflow_uid);
 
 /*

@@ -13,8 +13,8 @@
 #include "switch/sw_client.h"
 
 #define ROWS_MAX 8 /* in a reply; a row has less than SW_DATA_MAX / ROWS_MAX bytes */
-#define SAID_SKIPS                                                                       \
-	63 /* clients of which no request was measured that a request passes over */
+/* A reply about requests looks at no more than that many clients of which none was measured. */
+#define SAID_SKIPS 63
 static_assert(LATENCY_TEXT_MAX + 64 < SW_DATA_MAX && SLOWEST_TEXT_MAX + 64 < SW_DATA_MAX,
 	"but for what clients say of their requests, of which a reply has one row");
 
@@ -253,8 +253,8 @@ user_from(const struct conn *asker, uint32_t from)
 
 	if (account == NULL || conn_may_see(asker, account->uid))
 		return account;
-	/* The asker may see no other user than its own. */
-	return from <= asker->uid ? asker->account : NULL;
+	/* The asker may see no other user than its own, which is no user if its uid is that of several. */
+	return from <= asker->uid && !asker->shares_uid ? asker->account : NULL;
 }
 
 /* The numbers that clients give of their requests. */
@@ -343,8 +343,7 @@ row_print(struct json_out *j, const struct conn *asker, enum sw_status_part part
 	return conn != NULL || account != NULL;
 }
 
-/* Prints several rows, which show one moment, but not so many that packets wait for
- * long. Returns false if there is none. *id: of the last one. */
+/* Prints several rows, which show one moment, but at most ROWS_MAX: packets wait meanwhile. Returns false if there is none. *id: of the last one. */
 static bool
 several_rows_print(struct json_out *j, const struct conn *asker, enum sw_status_part part,
 	uint32_t from, uint32_t *id)

@@ -21,11 +21,14 @@ def status(daemon, *options):
     return process.run([STATUS_PROGRAM, *options], env=daemon.env).stdout
 
 
+def slowest(daemon):
+    """The rows of all clients."""
+    return [row for client in json.loads(status(daemon, "--json"))["clients"] for row in client["slowest"]]
+
+
 def requests(daemon):
     """(type, operation, request) of all clients, in their order."""
-    return [(row["type"], row["operation"], request)
-            for client in json.loads(status(daemon, "--json"))["clients"]
-            for row in client["slowest"] for request in row["requests"]]
+    return [(row["type"], row["operation"], request) for row in slowest(daemon) for request in row["requests"]]
 
 
 def lost(daemon):
@@ -48,9 +51,7 @@ def loss():
         client = daemon.start(*PROGRAM, "127.0.0.1")
         case("a slow request has waited until its loss was found", until(lambda: lost(daemon)),
              str(requests(daemon)))
-        found = requests(daemon)
-        rows = [row["requests"] for client in json.loads(status(daemon, "--json"))["clients"]
-                for row in client["slowest"]]
+        rows = [row["requests"] for row in slowest(daemon)]
         case("the slowest stands first", rows and all(
             row == sorted(row, key=lambda r: -r["took_ns"]) and row[0]["took_ns"] > 0 for row in rows), str(rows))
         text = status(daemon, "--slow")

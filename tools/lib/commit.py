@@ -23,7 +23,7 @@ def recent_change(source):
 
 
 def newest_change(source):
-    """The files that the newest commit has changed, a merge by all that it brings."""
+    """The files in which the newest commit differs from its first parent."""
     return set(git(source, "diff", "--name-only", "HEAD~1", "HEAD").splitlines())
 
 

@@ -22,7 +22,7 @@ e2e_hugepages() {
 e2e_at_a_time() {
 	local free
 	free=$(cat "${pages_file%/*}/free_hugepages" 2>/dev/null || echo 0)
-	if [ "$isolated" = yes ] && [ "$jobs" -gt 1 ] && [ "$loops$long" = 0no ] &&
+	if [ "$isolated" = yes ] && [ "$jobs" -gt 1 ] && [ "$loops" = 0 ] && [ "$long" = no ] &&
 		[ "$free" -ge 1024 ]; then
 		echo 2
 	else
@@ -47,7 +47,7 @@ e2e_program() {
 	if [ "$isolated" = yes ]; then
 		run_isolated timeout -k 10 "$limit" "$program" >"$log.tap" 2>"$log.err" </dev/null
 	else
-		# timeout that gets a signal right after its start ends without its program.
+		# A signal that timeout gets before it has a handler ends timeout only. Then the kernel ends the program.
 		run timeout -k 10 "$limit" setpriv --pdeathsig TERM "$program" >"$log.tap" 2>"$log.err" </dev/null
 	fi
 	status=$?

@@ -6,9 +6,9 @@
     turns.py SOURCE e2e          prints the programs of test/e2e that this commit has
 
 The hash of the newest commit decides: a commit has the same turn on each machine, and its children
-have others. A quarter of the programs run, and those that the newest commit has changed. Of those that
-have changed in the day before it the hash draws so many that E2E_MOST run. A tree that is no clone has
-the first turn."""
+have others. A quarter of the programs run, those that the newest commit has changed, and, up to E2E_MOST
+in all, some of those that have changed in the day before it: the hash selects these. A tree that is no
+clone has the first turn."""
 
 import os
 import random

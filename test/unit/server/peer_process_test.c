@@ -152,8 +152,9 @@ TEST(users_without_a_number_share_a_uid)
 			assert_int_equal(peer_shared_uid(map, "/nonexistent"), 65534);
 		assert_int_equal(unlink(map), 0);
 	}
-	/* A kernel without user namespaces. */
+	/* A kernel without user namespaces, and a process without /proc. */
 	assert_int_equal(peer_shared_uid(map, overflow), PEER_UID_NONE);
+	assert_int_equal(peer_shared_uid("/nonexistent/uid_map", overflow), 4711);
 	assert_int_equal(unlink(overflow), 0);
 }
 
