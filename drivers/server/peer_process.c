@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -27,7 +28,8 @@ peer_process_read(int socket)
 
 #define OVERFLOW_UID 65534 /* the kernel's default */
 
-/* Reads the first numbers of a file. Returns how many there are, or -errno. */
+/* Reads the first numbers of a file. Returns how many there are, or less than 0: -ENOENT without
+ * the file. */
 static int
 numbers_read(const char *path, unsigned numbers[3])
 {
@@ -38,11 +40,11 @@ numbers_read(const char *path, unsigned numbers[3])
 		return -errno;
 	n = fscanf(file, "%u %u %u", &numbers[0], &numbers[1], &numbers[2]);
 	fclose(file);
-	return n < 0 ? 0 : n; /* it is empty */
+	return n;
 }
 
 static bool
-is_in_a_directory(const char *path)
+has_a_directory(const char *path)
 {
 	char folder[PATH_MAX];
 
@@ -58,7 +60,8 @@ peer_shared_uid(const char *uid_map, const char *overflow_uid)
 
 	/* A kernel without user namespaces has no such file, but the directory of it: a process without /proc may
 	 * be in any namespace. Of the first namespace it is one line, with all uids. */
-	if ((n == -ENOENT && is_in_a_directory(uid_map)) || (n == 3 && map[0] == 0 && map[1] == 0 && map[2] == UINT32_MAX))
+	if ((n == -ENOENT && has_a_directory(uid_map)) ||
+		(n == 3 && map[0] == 0 && map[1] == 0 && map[2] == UINT32_MAX))
 		return PEER_UID_NONE;
 	return numbers_read(overflow_uid, uid) > 0 ? uid[0] : OVERFLOW_UID;
 }

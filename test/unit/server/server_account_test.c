@@ -456,3 +456,27 @@ TEST(status_shows_users_and_limits)
 	client_detach(&f.b, &c);
 	account_fixture_close(&f);
 }
+
+/* Users without a number in the daemon's user namespace have one account: none of them sees it. */
+TEST(account_of_a_shared_uid_is_hidden)
+{
+	struct sw_request req = {.type = SW_STATUS, .qpn = SW_STATUS_USER};
+	static struct sw_data_reply reply;
+	struct account_fixture f;
+	struct fixture_client c;
+	struct conn *conn;
+	uid_t uid;
+
+	account_fixture_open(&f, ACCOUNT_clients);
+	assert_int_equal(client_attach(&f.b, &c), 0);
+	conn = TAILQ_LAST(&f.b.d->conns, conns);
+	uid = conn->uid;
+	conn->uid = geteuid() + 4711;
+	assert_int_equal(client_fetch(&f.b, c.fd, &req, &reply), 0);
+	conn->shares_uid = true;
+	assert_int_equal(client_fetch(&f.b, c.fd, &req, &reply), ENOENT);
+	conn->shares_uid = false;
+	conn->uid = uid;
+	client_detach(&f.b, &c);
+	account_fixture_close(&f);
+}
