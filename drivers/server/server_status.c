@@ -14,7 +14,7 @@
 
 #define ROWS_MAX 8 /* in a reply; a row has less than SW_DATA_MAX / ROWS_MAX bytes */
 /* A reply about requests looks at no more than that many clients of which none was measured. */
-#define SAID_SKIPS 63
+#define UNMEASURED_MOST 63
 static_assert(LATENCY_TEXT_MAX + 64 < SW_DATA_MAX && SLOWEST_TEXT_MAX + 64 < SW_DATA_MAX,
 	"but for what clients say of their requests, of which a reply has one row");
 
@@ -258,32 +258,33 @@ user_from(const struct conn *asker, uint32_t from)
 }
 
 /* The numbers that clients give of their requests. */
-struct said {
+struct measured {
 	enum sw_status_part part;
 	struct latencies latencies; /* a bounded copy */
 	const struct slowest *
 		slowest; /* where the client writes: slowest_copy() bounds what is read */
-	uint64_t wall_ns;
+	uint64_t wall_ns; /* for `slowest` */
 };
 
-/* Returns whether the client says anything. */
+/* Returns whether a request of the client was measured. */
 static bool
-said_take(struct said *said, const struct sw_client *c)
+measured_take(struct measured *measured, const struct sw_client *c)
 {
 	const struct region_client *client = c->region.client;
 
-	said->slowest = &client->slowest;
-	if (said->part == SW_STATUS_SLOWEST)
-		return slowest_any(said->slowest, said->wall_ns);
-	said->latencies = (struct latencies){0}; /* it may have a sum */
-	latencies_add(&said->latencies, &client->latencies);
-	return !latencies_are_empty(&said->latencies);
+	measured->slowest = &client->slowest;
+	if (measured->part == SW_STATUS_SLOWEST)
+		return slowest_any(measured->slowest, measured->wall_ns);
+	measured->latencies = (struct latencies){0}; /* it may have a sum */
+	latencies_add(&measured->latencies, &client->latencies);
+	return !latencies_are_empty(&measured->latencies);
 }
 
-/* Takes what the first client with an id of at least `from` says that says anything. After SAID_SKIPS clients that do
- * not, also of one that does not: the next request goes on behind it. Returns false if there is none. */
+/* Takes the numbers of the first client with an id of at least `from` that has any. After UNMEASURED_MOST clients without,
+ * also of one without: the next request goes on behind it. Returns false if there is none. */
 static bool
-said_find(const struct conn *asker, uint32_t from, uint32_t *id, struct said *said)
+measured_find(
+	const struct conn *asker, uint32_t from, uint32_t *id, struct measured *measured)
 {
 	const struct conn *conn = conn_from(asker, from);
 	const struct sw_client *c = conn != NULL ? conn->client : NULL;
@@ -294,31 +295,32 @@ said_find(const struct conn *asker, uint32_t from, uint32_t *id, struct said *sa
 		if (!conn_may_see(asker, conn->uid))
 			continue;
 		*id = c->id;
-		if (said_take(said, c) || skipped++ == SAID_SKIPS)
+		if (measured_take(measured, c) || skipped++ == UNMEASURED_MOST)
 			return true;
 	}
 	return false;
 }
 
-/* As row_print(), of the first client with an id of at least `from` that says anything. Of latencies, 0: those of
- * departed clients. */
+/* As row_print(), of the numbers that measured_find() takes. Of latencies, 0: those of departed clients. */
 static bool
-said_row_print(struct json_out *j, const struct conn *asker, enum sw_status_part part,
+measured_row_print(struct json_out *j, const struct conn *asker, enum sw_status_part part,
 	uint32_t from, uint32_t *id)
 {
-	struct said said = {.part = part, .wall_ns = clock_wall()};
+	struct measured measured = {
+		.part = part, .wall_ns = part == SW_STATUS_SLOWEST ? clock_wall() : 0};
 
 	*id = 0;
 	if (from == 0 && part == SW_STATUS_LATENCIES)
-		latencies_add(&said.latencies, &asker->daemon->sw->departed_latencies);
-	else if (!said_find(asker, from, id, &said))
+		latencies_add(
+			&measured.latencies, &asker->daemon->sw->departed_latencies);
+	else if (!measured_find(asker, from, id, &measured))
 		return false;
 	json_out_object(j, NULL);
 	json_out_uint(j, "id", *id);
 	if (part == SW_STATUS_LATENCIES)
-		latencies_print(j, "latencies", &said.latencies);
+		latencies_print(j, "latencies", &measured.latencies);
 	else
-		slowest_print(j, "slowest", said.slowest, said.wall_ns);
+		slowest_print(j, "slowest", measured.slowest, measured.wall_ns);
 	json_out_end(j);
 	return true;
 }
@@ -343,7 +345,8 @@ row_print(struct json_out *j, const struct conn *asker, enum sw_status_part part
 	return conn != NULL || account != NULL;
 }
 
-/* Prints several rows, which show one moment, but at most ROWS_MAX: packets wait meanwhile. Returns false if there is none. *id: of the last one. */
+/* Prints several rows, which show one moment, but at most ROWS_MAX: packets wait meanwhile. Returns
+ * false if there is none. *id: of the last one. */
 static bool
 several_rows_print(struct json_out *j, const struct conn *asker, enum sw_status_part part,
 	uint32_t from, uint32_t *id)
@@ -351,7 +354,7 @@ several_rows_print(struct json_out *j, const struct conn *asker, enum sw_status_
 	unsigned n = 0;
 
 	if (part >= SW_STATUS_LATENCIES)
-		return said_row_print(j, asker, part, from, id);
+		return measured_row_print(j, asker, part, from, id);
 	while (n < ROWS_MAX && row_print(j, asker, part, from, id)) {
 		from = *id + 1;
 		n++;
