@@ -33,8 +33,9 @@ daemon_ask(struct shm *shm, struct pair_qp *q, uint64_t now)
 	shm_tx_show(shm);
 }
 
-/* A daemon that runs leaves packets in the ring for that long only where its limits say so. */
-#define STANDSTILL_NS NS_PER_SEC
+/* A daemon that runs leaves packets in the ring for that long only where limits of packets a second say so: for one
+ * receiver that takes nothing it waits for SW_BACKPRESSURE_NS. */
+#define STANDSTILL_NS (5 * SW_BACKPRESSURE_NS)
 
 /* While a program makes no request, nothing else finds that the daemon is stopped. Whether it is, a request
  * shows. */
