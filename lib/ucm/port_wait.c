@@ -8,11 +8,19 @@
 struct port_wait {
 	TAILQ_ENTRY(port_wait) link;
 	TAILQ_ENTRY(port_wait) port_link; /* in by_port */
-	TAILQ_ENTRY(port_wait) user_link; /* in by_user */
+	TAILQ_ENTRY(port_wait) user_link; /* in user->waits */
 	struct ucm_binding binding;
 	struct ucm_addr addr; /* of binding */
-	uint64_t user;
+	struct port_user *user;
 	uint64_t until_ns;
+};
+
+/* A user of which ports wait. */
+struct port_user {
+	TAILQ_ENTRY(port_user) link; /* in by_uid, in the order in which they came */
+	struct port_wait_list waits;
+	uint32_t count; /* of these */
+	uint64_t user;
 };
 
 bool
@@ -33,7 +41,7 @@ port_waits_init(struct port_waits *t)
 	TAILQ_INIT(&t->all);
 	for (unsigned i = 0; i < PORT_WAIT_BUCKETS; i++) {
 		TAILQ_INIT(&t->by_port[i]);
-		TAILQ_INIT(&t->by_user[i]);
+		TAILQ_INIT(&t->by_uid[i]);
 	}
 }
 
@@ -43,10 +51,40 @@ port_bucket(uint16_t port)
 	return port % PORT_WAIT_BUCKETS;
 }
 
-static struct port_wait_list *
-user_list(struct port_waits *t, uint64_t user)
+static struct port_user_list *
+uid_list(struct port_waits *t, uint64_t user)
 {
-	return &t->by_user[(uint32_t)user % PORT_WAIT_BUCKETS];
+	return &t->by_uid[(uint32_t)user % PORT_WAIT_BUCKETS];
+}
+
+static struct port_user *
+port_user_find(struct port_waits *t, uint64_t user)
+{
+	struct port_user *u;
+
+	TAILQ_FOREACH (u, uid_list(t, user), link) {
+		if (u->user == user)
+			return u;
+	}
+	return NULL;
+}
+
+/* The user, with a place for one more port that waits. NULL: there is no memory. */
+static struct port_user *
+port_user_get(struct port_waits *t, uint64_t user)
+{
+	struct port_user *u = port_user_find(t, user);
+
+	if (u != NULL)
+		return u;
+	u = alloc_get(&alloc_plain, "user of rdma_cm ports", sizeof(*u));
+	if (u == NULL)
+		return NULL;
+	TAILQ_INIT(&u->waits);
+	u->count = 0;
+	u->user = user;
+	TAILQ_INSERT_TAIL(uid_list(t, user), u, link);
+	return u;
 }
 
 static void
@@ -54,8 +92,12 @@ wait_free(struct port_waits *t, struct port_wait *w)
 {
 	TAILQ_REMOVE(&t->all, w, link);
 	TAILQ_REMOVE(&t->by_port[port_bucket(w->binding.port)], w, port_link);
-	TAILQ_REMOVE(user_list(t, w->user), w, user_link);
+	TAILQ_REMOVE(&w->user->waits, w, user_link);
 	t->count--;
+	if (--w->user->count == 0) {
+		TAILQ_REMOVE(uid_list(t, w->user->user), w->user, link);
+		alloc_put(&alloc_plain, w->user, sizeof(*w->user));
+	}
 	alloc_put(&alloc_plain, w, sizeof(*w));
 }
 
@@ -66,44 +108,48 @@ port_waits_fini(struct port_waits *t)
 		wait_free(t, TAILQ_FIRST(&t->all));
 }
 
-/* Returns how many ports of the user wait. */
-static uint32_t
-waits_of(struct port_waits *t, uint64_t user)
-{
-	const struct port_wait *w;
-	uint32_t n = 0;
-
-	TAILQ_FOREACH (w, user_list(t, user), user_link)
-		n += w->user == user;
-	return n;
-}
-
 /* The ports of a uid are at their limit. Of several users with this uid each loses its own oldest port. For one that
- * has none the user with the most does, or the latest of those. */
+ * has none the user with the most does, or of several with as many the last one that came. */
 static void
 uid_room_make(struct port_waits *t, uint64_t user)
 {
-	bool has_some = waits_of(t, user) != 0;
-	uint64_t loser = user;
-	uint32_t most = 0;
+	struct port_user *u, *loser = port_user_find(t, user);
+	uint32_t most = loser != NULL ? UINT32_MAX : 0;
+
+	TAILQ_FOREACH (u, uid_list(t, user), link) {
+		if ((uint32_t)u->user == (uint32_t)user && u->count >= most) {
+			most = u->count;
+			loser = u;
+		}
+	}
+	wait_free(t, TAILQ_FIRST(&loser->waits));
+}
+
+/* Returns the uid's port if it waits already. */
+static struct port_wait *
+same_port_find(struct port_waits *t, const struct ucm_binding *b, uint64_t user)
+{
 	struct port_wait *w;
 
-	TAILQ_FOREACH (w, user_list(t, user), user_link) {
-		uint32_t n = has_some || (uint32_t)w->user != (uint32_t)user
-				     ? 0
-				     : waits_of(t, w->user);
+	TAILQ_FOREACH (w, &t->by_port[port_bucket(b->port)], port_link) {
+		if ((uint32_t)w->user->user == (uint32_t)user && w->binding.ps == b->ps &&
+			w->binding.port == b->port &&
+			memcmp(&w->addr, b->addr, sizeof(w->addr)) == 0)
+			return w;
+	}
+	return NULL;
+}
 
-		if (n != 0 && n >= most) {
-			most = n;
-			loser = w->user;
-		}
-	}
-	TAILQ_FOREACH (w, user_list(t, user), user_link) {
-		if (w->user == loser) {
-			wait_free(t, w);
-			return;
-		}
-	}
+/* Returns how many ports of the uid wait. */
+static uint32_t
+uid_waits(struct port_waits *t, uint64_t user)
+{
+	const struct port_user *u;
+	uint32_t n = 0;
+
+	TAILQ_FOREACH (u, uid_list(t, user), link)
+		n += (uint32_t)u->user == (uint32_t)user ? u->count : 0;
+	return n;
 }
 
 /* Removes the user's port if it waits already: each port waits once. Then makes room for
@@ -111,21 +157,11 @@ uid_room_make(struct port_waits *t, uint64_t user)
 static void
 room_make(struct port_waits *t, const struct ucm_binding *b, uint64_t user, uint64_t now)
 {
-	struct port_wait *w, *next;
-	uint32_t held = 0;
+	struct port_wait *w = same_port_find(t, b, user);
 
-	for (w = TAILQ_FIRST(user_list(t, user)); w != NULL; w = next) {
-		next = TAILQ_NEXT(w, user_link);
-		if ((uint32_t)w->user != (uint32_t)user)
-			continue;
-		if (w->binding.ps == b->ps && w->binding.port == b->port &&
-			memcmp(&w->addr, b->addr, sizeof(w->addr)) == 0) {
-			wait_free(t, w);
-			continue;
-		}
-		held++;
-	}
-	if (held == PORT_WAITS_USER)
+	if (w != NULL)
+		wait_free(t, w);
+	if (uid_waits(t, user) == PORT_WAITS_USER)
 		uid_room_make(t, user);
 	while ((w = TAILQ_FIRST(&t->all)) != NULL &&
 		(w->until_ns <= now || t->count == PORT_WAITS_ALL))
@@ -137,18 +173,23 @@ port_wait_begin(
 	struct port_waits *t, const struct ucm_binding *b, uint64_t user, uint64_t now)
 {
 	struct port_wait *w = alloc_get(&alloc_plain, "rdma_cm port", sizeof(*w));
+	struct port_user *u;
 
-	if (w == NULL)
-		return;
 	room_make(t, b, user, now);
+	u = w != NULL ? port_user_get(t, user) : NULL;
+	if (u == NULL) {
+		alloc_put(&alloc_plain, w, sizeof(*w));
+		return;
+	}
 	w->binding = *b;
 	w->addr = *b->addr;
 	w->binding.addr = &w->addr;
-	w->user = user;
+	w->user = u;
+	u->count++;
 	w->until_ns = now + PORT_WAIT_NS;
 	TAILQ_INSERT_TAIL(&t->all, w, link);
 	TAILQ_INSERT_TAIL(&t->by_port[port_bucket(b->port)], w, port_link);
-	TAILQ_INSERT_TAIL(user_list(t, user), w, user_link);
+	TAILQ_INSERT_TAIL(&u->waits, w, user_link);
 	t->count++;
 }
 
@@ -159,7 +200,7 @@ port_waits_for_other(const struct port_waits *t, const struct ucm_binding *b,
 	const struct port_wait *w;
 
 	TAILQ_FOREACH (w, &t->by_port[port_bucket(b->port)], port_link) {
-		if (w->user != user && w->until_ns > now &&
+		if (w->user->user != user && w->until_ns > now &&
 			ucm_bindings_conflict(&w->binding, b))
 			return true;
 	}

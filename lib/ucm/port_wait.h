@@ -17,13 +17,15 @@
 #define PORT_WAIT_BUCKETS 256
 
 struct port_wait;
+struct port_user;
 struct ucm_addr;
 TAILQ_HEAD(port_wait_list, port_wait); /* oldest first */
+TAILQ_HEAD(port_user_list, port_user);
 
 struct port_waits {
 	struct port_wait_list all;
 	struct port_wait_list by_port[PORT_WAIT_BUCKETS];
-	struct port_wait_list by_user[PORT_WAIT_BUCKETS];
+	struct port_user_list by_uid[PORT_WAIT_BUCKETS];
 	uint32_t count;
 };
 
