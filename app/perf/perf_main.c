@@ -2,10 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <rte_eal.h>
-#include <rte_errno.h>
-
 #include <common/eal_end.h>
+#include <common/eal_start.h>
 
 #include "perf_context.h"
 #include "result.h"
@@ -118,13 +116,8 @@ main(int argc, char **argv)
 
 	if (code >= 0)
 		return code;
-	if (rte_eal_init(separator, argv) < 0) {
-		fprintf(stderr,
-			PROGRAM ": cannot start EAL (%s); see its messages above. Use "
-				"--no-huge without hugepages, --no-pci without a NIC\n",
-			rte_strerror(rte_errno));
+	if (eal_start(PROGRAM, separator, argv) != 0)
 		return EXIT_ENVIRONMENT;
-	}
 	if (link_open(&conf, &link, err) != 0)
 		code = report_error(EXIT_RUN, err);
 	else

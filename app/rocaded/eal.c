@@ -3,8 +3,6 @@
 #include <sched.h>
 #include <string.h>
 
-#include <rte_eal.h>
-#include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
@@ -13,6 +11,7 @@
 #include <rocade/rocade.h>
 
 #include <common/eal_end.h>
+#include <common/eal_start.h>
 #include <common/number.h>
 
 #include "settings.h"
@@ -58,15 +57,10 @@ rocaded_eal_start(const struct conf *s, int argc, char **argv)
 		all[n++] = s->eal[i];
 	for (int i = 1; i < argc; i++)
 		all[n++] = argv[i];
-	if (rte_eal_init(n, all) >= 0) {
-		eal_log_redirect();
-		return 0;
-	}
-	fprintf(stderr,
-		PROGRAM ": cannot start EAL: %s (see its messages above). Use --no-huge "
-			"without hugepages, --no-pci without a NIC\n",
-		rte_strerror(rte_errno));
-	return -1;
+	if (eal_start(PROGRAM, n, all) != 0)
+		return -1;
+	eal_log_redirect();
+	return 0;
 }
 
 static int

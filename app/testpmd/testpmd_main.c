@@ -2,10 +2,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include <rte_eal.h>
-#include <rte_errno.h>
-
 #include <common/eal_end.h>
+#include <common/eal_start.h>
 #include <common/impair_option.h>
 
 #include "commands.h"
@@ -47,13 +45,8 @@ testpmd_eal_start(const struct conf *conf, int separator, char **argv, bool *sta
 	*started = false;
 	if (conf->loop && separator == 1)
 		return 0;
-	if (rte_eal_init(separator, argv) < 0) {
-		fprintf(stderr,
-			PROGRAM ": cannot start EAL (%s); see its messages above. Use "
-				"--no-huge without hugepages, --no-pci without a NIC\n",
-			rte_strerror(rte_errno));
+	if (eal_start(PROGRAM, separator, argv) != 0)
 		return -1;
-	}
 	*started = true;
 	return 0;
 }
