@@ -4,7 +4,7 @@
 #include <rte_cycles.h>
 #include <rte_pause.h>
 
-#include "control_turns.h"
+#include "control_intervals.h"
 #include "pairs_control.h"
 
 #define REGION_BYTES 4096
@@ -114,8 +114,8 @@ pairs_control_run(void *arg)
 	while (run->failed == NULL && !__atomic_load_n(run->stop, __ATOMIC_RELAXED)) {
 		uint64_t now = rte_rdtsc();
 
-		if (run->turn_tsc != 0 &&
-			!control_turns_on(run->begin_tsc, run->turn_tsc, now))
+		if (run->interval_tsc != 0 &&
+			!control_intervals_on(run->begin_tsc, run->interval_tsc, now))
 			next = now + step;
 		if (now < next) {
 			rte_pause();

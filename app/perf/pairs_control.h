@@ -14,10 +14,10 @@ struct pairs_control_run {
 	enum pairs_control what;
 	uint64_t rate; /* rounds a second; 0: as many as possible */
 	uint64_t begin_tsc,
-		turn_tsc;   /* control_turns.h; turn_tsc 0: rounds all the time */
-	const bool *stop;   /* ends the run */
-	uint64_t rounds;    /* so far */
-	const char *failed; /* which call; NULL: none */
+		interval_tsc; /* control_intervals.h; interval_tsc 0: rounds all the time */
+	const bool *stop;     /* ends the run */
+	uint64_t rounds;      /* so far */
+	const char *failed;   /* which call; NULL: none */
 };
 
 /* Makes rounds until *stop is set, and destroys what it has created. Returns 0. */

@@ -25,14 +25,14 @@ passes_json(json_t *object, const struct pass_spans *all)
 }
 
 void
-turns_json(json_t *object, const struct control_turns *turns)
+intervals_json(json_t *object, const struct control_intervals *intervals)
 {
 	double quartiles[3];
-	unsigned n = control_turns_ratio(turns, quartiles);
+	unsigned n = control_intervals_ratio(intervals, quartiles);
 
 	if (n == 0)
 		return;
-	json_object_set_new(object, "control_turns", json_integer((json_int_t)n));
+	json_object_set_new(object, "control_intervals", json_integer((json_int_t)n));
 	json_object_set_new(object, "control_ratio", json_real(quartiles[1]));
 	json_object_set_new(object, "control_ratio_quartiles",
 		json_pack("[f,f]", quartiles[0], quartiles[2]));

@@ -5,13 +5,13 @@
 
 #include <jansson.h>
 
-#include "control_turns.h"
+#include "control_intervals.h"
 #include "pairs_control.h"
 #include "pass_spans.h"
 
 /* --passes: how long passes take. */
 void passes_json(json_t *object, const struct pass_spans *all);
-/* --control-ms: nothing without turns. */
-void turns_json(json_t *object, const struct control_turns *turns);
+/* --control-ms: nothing without intervals. */
+void intervals_json(json_t *object, const struct control_intervals *intervals);
 
 #endif

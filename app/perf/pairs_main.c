@@ -7,14 +7,13 @@
 #include <string.h>
 
 #include <rte_cycles.h>
-#include <rte_eal.h>
-#include <rte_errno.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
 
 #include <jansson.h>
 
 #include <common/eal_end.h>
+#include <common/eal_start.h>
 #include <common/options.h>
 
 #include "pairs_json.h"
@@ -50,9 +49,9 @@ static struct conf conf = {.pairs = 1, .seconds = 2, .warmup_ms = 500};
 static struct pairs pairs;
 static struct lane lanes[PAIRS_MAX];
 static struct pairs_control_run control;
-static struct control_turns turns; /* of the first lane */
-static unsigned ended;             /* lanes whose window has ended */
-static bool failed;                /* a lane has */
+static struct control_intervals intervals; /* of the first lane */
+static unsigned ended;                     /* lanes whose window has ended */
+static bool failed;                        /* a lane has */
 
 static const struct option_row option_rows[] = {
 	{.kind = OPTION_NUM,
@@ -104,8 +103,8 @@ static const struct option_row option_rows[] = {
 		OPTION_MEMBER(struct conf, control_ms),
 		.min = 0,
 		.max = 60000,
-		.text = "control calls in every second turn of MS milliseconds only, compared "
-			"with the turns around it; 0: always (0)"},
+		.text = "control calls in every second interval of MS milliseconds only, compared "
+			"with the intervals around it; 0: always (0)"},
 	{.kind = OPTION_FLAG,
 		.name = "passes",
 		OPTION_MEMBER(struct conf, passes),
@@ -266,7 +265,7 @@ lane_run(void *arg)
 			pass_spans_add(&lane->spans, now - lane->last_tsc);
 		lane->last_tsc = now;
 		if (lane == &lanes[0] && lane->seconds == 0)
-			control_turns_add(&turns, now, pair->received);
+			control_intervals_add(&intervals, now, pair->received);
 		if (from_tsc == 0 && now >= lane->begin_tsc) {
 			from_tsc = now;
 			lane->from = pair->received;
@@ -318,9 +317,9 @@ lanes_run(void)
 		.what = (enum pairs_control)conf.control,
 		.rate = conf.control_rate,
 		.begin_tsc = begin,
-		.turn_tsc = conf.control_ms * hz / 1000,
+		.interval_tsc = conf.control_ms * hz / 1000,
 		.stop = &stop};
-	turns = (struct control_turns){.begin_tsc = begin, .turn_tsc = control.turn_tsc};
+	control_intervals_begin(&intervals, begin, control.interval_tsc);
 	RTE_LCORE_FOREACH_WORKER(lcore)
 	{
 		worker_launch(n++, lcore);
@@ -364,7 +363,7 @@ pairs_json(double rate)
 	json_object_set_new(object, "control", json_string(control_names[conf.control]));
 	json_object_set_new(
 		object, "control_rounds", json_integer((json_int_t)control.rounds));
-	turns_json(object, &turns);
+	intervals_json(object, &intervals);
 	if (conf.passes != 0) {
 		struct pass_spans all = lanes[0].spans;
 
@@ -453,13 +452,8 @@ main(int argc, char **argv)
 
 	if (code >= 0)
 		return code;
-	if (rte_eal_init(separator, argv) < 0) {
-		fprintf(stderr,
-			PROGRAM ": cannot start EAL (%s); see its messages above. Use "
-				"--no-huge without hugepages, --no-pci without a NIC\n",
-			rte_strerror(rte_errno));
+	if (eal_start(PROGRAM, separator, argv) != 0)
 		return EXIT_ENVIRONMENT;
-	}
 	if (conf.posters != 0 && (conf.posters < conf.pairs || conf.crossed != 0))
 		code = pairs_report(EXIT_USAGE, "invalid option --posters",
 			"expected no fewer than --pairs, and not --crossed");
