@@ -7,6 +7,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/lib"))
+import cases  # noqa: E402
 import mutants  # noqa: E402
 
 TEXT = """static int
@@ -50,14 +51,14 @@ def refuses(text):
 
 
 def put(function, line="return a + b;"):
-    text = mutants.mutate(TEXT, function, line, "\treturn a - b;")
-    return None if text is None else text.split("\n").index("\treturn a - b;")
+    place = mutants.find("", TEXT, function, line)
+    return None if place is None else place.text("\treturn a - b;").split("\n").index("\treturn a - b;")
 
 
 def main():
     source = sys.argv[1]
     faults = mutants.read_all(source)
-    cases = [
+    rows = [
         ("a table is read", [f["fault"] for f in mutants.parse(TABLE)] == ["x y", "z"]),
         ("refuses a mutant without killers", refuses("fault a\nin b\nline c\nis d\n")),
         ("refuses mutants without an empty line between them",
@@ -69,23 +70,20 @@ def main():
         ("a missing function is refused", put("three") is None),
         ("at least twenty mutants, with distinct names", len(faults) >= 20 and len({f["fault"] for f in faults}) == len(faults)),
     ]
-    rows = [({"fault": str(n)}, "changed" if n < 30 else "same") for n in range(90)]
-    drawn = [int(f["fault"]) for f in mutants.draw(rows, 30, "hash", {"changed"})]
-    few = [int(f["fault"]) for f in mutants.draw(rows, 60, "hash", {"changed"})]
-    cases += [
+    drawable = [({"fault": str(n)}, "changed" if n < 30 else "same") for n in range(90)]
+    drawn = [int(f["fault"]) for f in mutants.draw(drawable, 30, "hash", {"changed"})]
+    few = [int(f["fault"]) for f in mutants.draw(drawable, 60, "hash", {"changed"})]
+    rows += [
         ("a draw has as many as asked, each once", len(drawn) == 30 == len(set(drawn))),
         ("two thirds of a draw are of changed files", sum(n < 30 for n in drawn) == 20),
         ("a draw has all of the changed files if they are few", set(range(30)) <= set(few)),
         ("the same commit draws the same",
-         mutants.draw(rows, 30, "hash", {"changed"}) == [{"fault": str(n)} for n in drawn]),
+         mutants.draw(drawable, 30, "hash", {"changed"}) == [{"fault": str(n)} for n in drawn]),
         ("another commit draws others",
-         mutants.draw(rows, 30, "other", {"changed"}) != [{"fault": str(n)} for n in drawn]),
+         mutants.draw(drawable, 30, "other", {"changed"}) != [{"fault": str(n)} for n in drawn]),
     ]
-    cases += [("applies: " + f["fault"], mutants.locate(source, f) is not None) for f in faults]
-    print("1..%d" % len(cases))
-    for number, (name, good) in enumerate(cases, 1):
-        print("%s %d - %s" % ("ok" if good else "not ok", number, name))
-    return 0 if all(good for _, good in cases) else 1
+    rows += [("applies: " + f["fault"], mutants.locate(source, f) is not None) for f in faults]
+    return cases.run([(name, bool(good), True) for name, good in rows])
 
 
 if __name__ == "__main__":

@@ -12,8 +12,10 @@ import sys
 sys.dont_write_bytecode = True
 SOURCE, BUILD = (os.path.abspath(path) for path in sys.argv[1:3])
 sys.path.insert(0, os.path.join(SOURCE, "tools/lib"))
+sys.path.insert(0, os.path.join(SOURCE, "test/e2e/lib"))
 import change  # noqa: E402
 import mutants  # noqa: E402
+from tap import case, run, skip  # noqa: E402
 
 
 def not_built(graph, names):
@@ -34,26 +36,21 @@ def missed(graph, faults):
     return lines
 
 
-def main():
+def selected():
     faults = mutants.with_files(SOURCE, mutants.read_all(SOURCE))
     graph = change.Graph(SOURCE, BUILD)
-    absent = not_built(graph, mutants.killers(fault for fault, _ in faults))
-    print("1..2")
+    killers = mutants.killers(fault for fault, _ in faults)
+    absent = not_built(graph, killers)
     if absent:
-        print("ok 1 - --change runs the killers # SKIP build everything before: %s does not exist" % absent)
+        skip("--change runs the killers", "build everything before: %s does not exist" % absent)
     else:
         wrong = missed(graph, faults)
-        print("%sok 1 - --change runs the killers" % ("not " if wrong else ""))
-        for line in wrong:
-            print("# " + line)
-        print("# %d mutants" % len(faults))
+        case("--change runs the killers of %d mutants" % len(faults), not wrong, "\n".join(wrong))
     # A page has no killers, and a file of a layer not those of all others.
-    killers = mutants.killers(fault for fault, _ in faults)
-    few = all(len({test["name"] for test in graph.concerned([path])} & set(killers)) < len(killers) / 2
-              for path in ("docs/testing.md", "app/testpmd/testpmd_rx.c"))
-    print("%sok 2 - and not all killers for each file" % ("" if few else "not "))
-    return 0 if few and (absent or not wrong) else 1
+    case("and not all killers for each file", all(
+        len({test["name"] for test in graph.concerned([path])} & set(killers)) < len(killers) / 2
+        for path in ("docs/testing.md", "app/testpmd/testpmd_rx.c")))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(selected))

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 
-from tidy import Tree
+from tidy import Tree, hunks
 
 PAGE = "docs/memory-order.md"
 PAIRS = re.compile(r"\bpairs? with the\b[^.]*(?:\.[ch]\b[^.]*)*", re.I)
@@ -35,18 +35,14 @@ ROW = re.compile(r"^\| `([^`]+)` `(\w+)\(\)` \| ([^|]*) \| ([^|]*) \| ([^|]*) \|
 def functions(file):
     """Yields (name, first line, last line) of the bodies, counted from 0."""
     lines = file.code.splitlines()
-    head = start = 0
-    for number, line in enumerate(lines):
-        if line == "{":
-            start = number
-        elif line.startswith("}"):
-            names = NAME.findall(" ".join(lines[head:start]))
-            plain = [n for n in names if n not in ("__attribute__", "defined")]
-            # The last name at the beginning of a line is the function's.
-            at = [n for n in plain if any(x.startswith(n + "(") for x in lines[head:start])]
-            if at:
-                yield at[-1], start, number
-            head = number + 1
+    for function in hunks.functions(lines):
+        head = lines[function.start:function.body]
+        names = NAME.findall(" ".join(head))
+        plain = [n for n in names if n not in ("__attribute__", "defined")]
+        # The last name at the beginning of a line is the function's.
+        at = [n for n in plain if any(x.startswith(n + "(") for x in head)]
+        if at:
+            yield at[-1], function.body, function.end
 
 
 class Place:

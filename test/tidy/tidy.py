@@ -13,6 +13,9 @@ import sys
 
 import cycles
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/lib"))
+import hunks  # noqa: E402
+
 SPDX = "SPDX-License-Identifier: BSD-3-Clause"
 LAYERS = ["base", "faults", "wire", "mem", "queue", "recovery", "qp", "port", "engine", "cm", "ucm", "switch",
           "verbs"]
@@ -228,14 +231,10 @@ def check_function_size(tree):
     for file in tree.under("lib", "drivers", "app"):
         if not file.is_c:
             continue
-        start = None
-        for number, line in enumerate(file.code.splitlines(), 1):
-            if line.startswith("{"):
-                start = number
-            elif line.startswith("}") and start is not None:
-                if number - start + 1 > MAX_FUNCTION_LINES:
-                    yield "%s:%d: %d lines" % (file.path, start, number - start + 1)
-                start = None
+        for function in hunks.functions(file.code.splitlines()):
+            size = function.end - function.body + 1
+            if size > MAX_FUNCTION_LINES:
+                yield "%s:%d: %d lines" % (file.path, function.body + 1, size)
 
 
 def check_clocks(tree):
@@ -368,38 +367,36 @@ def check_request_faults(texts):
         yield from check_fault_row(texts, where, seen, "%s of a %s" % (name, counted), *where_tested)
 
 
-def fault_lines(texts, kind, pattern, expected, errors):
-    """Yields place and groups of the rows of one line each that match; adds an error for each other one."""
-    for number, line in enumerate(texts.get("docs/faults.def", "").splitlines(), 1):
-        if not line.startswith(kind + "("):
-            continue
-        where = "docs/faults.def:%d" % number
-        row = re.match(kind + pattern + "$", line)
-        if row:
-            yield where, row.groups()
-        else:
-            errors.append("%s: expected %s" % (where, kind + expected))
+def fault_lines(texts, kind, pattern, expected):
+    """Returns place and groups of the rows of one line each that match, and an error for each other one."""
+    rows = [("docs/faults.def:%d" % number, re.match(kind + pattern + "$", line))
+            for number, line in enumerate(texts.get("docs/faults.def", "").splitlines(), 1)
+            if line.startswith(kind + "(")]
+    return ([(where, row.groups()) for where, row in rows if row],
+            ["%s: expected %s" % (where, kind + expected) for where, row in rows if not row])
 
 
 def check_faults(tree):
     """each fault of docs/faults.def has one row, a rule that allows it, and a test that is there; each call has one"""
     texts = {f.path: f.text for f in tree.files}
-    errors = []
     seen = set()
     yield from check_request_faults(texts)
-    for where, row in fault_lines(texts, "PACKET", r'\("(\w+)", FAULT_[A-Z]+, "(?:IBA|RFC) [\w.]+, [^"]+", "(\w+\.py) (\w+)"\)',
-                                  '("NAME", FAULT_EFFECT, "RULE NUMBER, TEXT", "FILE.py CASE")', errors):
+    rows, errors = fault_lines(texts, "PACKET", r'\("(\w+)", FAULT_[A-Z]+, "(?:IBA|RFC) [\w.]+, [^"]+", "(\w+\.py) (\w+)"\)',
+                               '("NAME", FAULT_EFFECT, "RULE NUMBER, TEXT", "FILE.py CASE")')
+    yield from errors
+    for where, row in rows:
         yield from check_fault_row(texts, where, seen, *row)
     calls = re.findall(r"^CALL\((\w+), ", texts.get("lib/faults/calls.def", ""), re.M)
     with_errors = set()
-    for where, row in fault_lines(texts, "FAULT", r'\(calls, (\w+), (E[A-Z]+), "\w+\(3\), [A-Z ]+", "(\w+\.py) (\w+)"\)',
-                                  '(calls, CALL, ERROR, "PAGE(3), SECTION", "FILE.py CASE")', errors):
+    rows, errors = fault_lines(texts, "FAULT", r'\(calls, (\w+), (E[A-Z]+), "\w+\(3\), [A-Z ]+", "(\w+\.py) (\w+)"\)',
+                               '(calls, CALL, ERROR, "PAGE(3), SECTION", "FILE.py CASE")')
+    yield from errors
+    for where, row in rows:
         call, error, *where_tested = row
         with_errors.add(call)
         yield from check_fault_row(texts, where, seen, "%s and %s" % (call, error), *where_tested)
         if call not in calls:
             yield "%s: %s is not in lib/faults/calls.def" % (where, call)
-    yield from errors
     for call in calls:
         if call not in with_errors:
             yield "lib/faults/calls.def:1: %s has no row in docs/faults.def" % call

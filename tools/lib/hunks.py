@@ -2,24 +2,28 @@
 """The functions of a C file, and which of them differ from a commit."""
 
 import re
+from collections import namedtuple
 
 import commit
 
 HUNK = re.compile(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@", re.M)
 
 
+# The numbers of lines, from 0 on: `start` is that of what stands right above the function, `body` of its '{'.
+Function = namedtuple("Function", "start body end")
+
+
 def functions(lines):
-    """Returns the lines of each function as a range, with what stands right above it."""
-    found, start = [], None
+    """Yields each function of a C file."""
+    body = None
     for number, line in enumerate(lines):
         if line.startswith("{"):
-            start = number
+            start = body = number
             while start > 0 and lines[start - 1].strip():
                 start -= 1
-        elif line.startswith("}") and start is not None:
-            found.append(range(start, number + 1))
-            start = None
-    return found
+        elif line.startswith("}") and body is not None:
+            yield Function(start, body, number)
+            body = None
 
 
 def of_diff(diff, lines):
@@ -39,7 +43,7 @@ class Change:
     """How a file of a tree differs from a commit."""
 
     def __init__(self, source, rev, path, lines):
-        self.spans = functions(lines)
+        self.spans = [range(f.start, f.end + 1) for f in functions(lines)]
         self.new = not commit.git(source, "ls-tree", rev, "--", path)
         self.changed = of_diff(commit.git(source, "diff", "-U0", rev, "--", path), lines)
 

@@ -28,6 +28,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import namedtuple
 
 import commit
 import hunks
@@ -67,34 +68,36 @@ def parse(text):
     return faults
 
 
+class Place(namedtuple("Place", "path lines number")):
+    """The line of a mutant: its file, the lines of that, and its number from 0 on."""
+
+    def text(self, line=None):
+        """The text of the file, with another line in this place."""
+        lines = list(self.lines)
+        if line is not None:
+            lines[self.number] = line
+        return "\n".join(lines)
+
+
 def function_span(lines, name):
-    """The lines of a function: from its name at the start of a line to a '}' in the first column."""
+    """The lines of a function from its name on, which begins a line or stands behind its type."""
     begins = re.compile(r"(\S.*\b)?%s\(" % re.escape(name))
-    for start, line in enumerate(lines):
-        if begins.match(line) and not line.rstrip().endswith(";"):
-            for end in range(start, len(lines)):
-                if lines[end].startswith("}"):
-                    return range(start, end)
-                if lines[end].rstrip().endswith(";") and not lines[end].startswith("\t"):
-                    break
-    return range(0)
+    return next((range(number, function.end) for function in hunks.functions(lines)
+                 for number in range(function.start, function.body) if begins.match(lines[number])), range(0))
 
 
-def mutate(text, function, line, becomes):
-    """The mutated text, or None if the line does not occur exactly once."""
+def find(path, text, function, line):
+    """The Place, or None if the line does not occur exactly once."""
     if line.strip() not in text:
         return None
     lines = text.split("\n")
     span = function_span(lines, function) if function else range(len(lines))
     found = [n for n in span if lines[n].strip() == line.strip()]
-    if len(found) != 1:
-        return None
-    lines[found[0]] = becomes
-    return "\n".join(lines)
+    return Place(path, lines, found[0]) if len(found) == 1 else None
 
 
 def locate(root, fault):
-    """(path, mutated text), or None if the line does not occur in exactly one place."""
+    """The Place, or None if the line does not occur in exactly one."""
     place, _, function = fault["in"].partition(" ")
     top = os.path.join(root, place)
     paths = [top] if os.path.isfile(top) else [
@@ -103,9 +106,8 @@ def locate(root, fault):
     hits = []
     for path in paths:
         with open(path, encoding="utf-8") as file:
-            text = mutate(file.read(), function.strip(), fault["line"], fault["is"])
-        if text is not None:
-            hits.append((path, text))
+            hits.append(find(path, file.read(), function.strip(), fault["line"]))
+    hits = [hit for hit in hits if hit]
     return hits[0] if len(hits) == 1 else None
 
 
@@ -120,7 +122,7 @@ def draw(faults, most, head, changed):
 def with_files(source, faults):
     """Each mutant with its file, or an empty string if it does not apply."""
     places = [(fault, locate(source, fault)) for fault in faults]
-    return [(fault, os.path.relpath(place[0], source) if place else "")
+    return [(fault, os.path.relpath(place.path, source) if place else "")
             for fault, place in places]
 
 
@@ -133,14 +135,10 @@ def in_changes(source, faults, rev):
     """The mutants of functions that differ from this commit, and those that do not apply any more."""
     changes, chosen = {}, []
     for fault in faults:
-        path, text = locate(source, fault) or ("", "")
-        if path:
-            with open(path, encoding="utf-8") as file:
-                lines = file.read().split("\n")
-            if path not in changes:
-                changes[path] = hunks.Change(source, rev, os.path.relpath(path, source), lines)
-            line = next(n for n, (a, b) in enumerate(zip(lines, text.split("\n"))) if a != b)
-        if not path or changes[path].concerns(line):
+        place = locate(source, fault)
+        if place and place.path not in changes:
+            changes[place.path] = hunks.Change(source, rev, os.path.relpath(place.path, source), place.lines)
+        if not place or changes[place.path].concerns(place.number):
             chosen.append(fault)
     return chosen
 
@@ -306,12 +304,9 @@ class Workspace:
         place = locate(self.root, fault)
         if place is None:
             return False, "its line does not occur exactly once in %s" % fault["in"]
-        path, text = place
-        with open(path, encoding="utf-8") as file:
-            original = file.read()
         try:
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
+            with open(place.path, "w", encoding="utf-8") as file:
+                file.write(place.text(fault["is"]))
             for name in fault["killers"].split():
                 built = self.compile([name])
                 if built.returncode != 0:
@@ -320,8 +315,8 @@ class Workspace:
                     return True, name
         finally:
             self.stop()
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(original)
+            with open(place.path, "w", encoding="utf-8") as file:
+                file.write(place.text())
         return False, "survives: " + fault["killers"]
 
 
