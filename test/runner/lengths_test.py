@@ -230,6 +230,8 @@ def nothing_to_do(folder):
     yield "the coverage of a folder without a limit", tool("coverage.py", SOURCE, folder, folder, "lib")[0], 2
     yield "the targets of no build", tool("test_targets.py", folder, "one"), (
         1, "test_targets.py: %smeson-info/intro-targets.json'" % none)
+    yield "a test that runs alone is marked", [change.line_of({"name": name, "is_parallel": parallel}) for name, parallel in (
+        ("one", True), ("two", False), ("fabric", True))], ["test one", "alone two", "fabric"]
     yield "the change of no build", tool("change.py", folder, folder, "HEAD"), (
         1, "change.py: %smeson-info/intro-targets.json'" % none)
 
@@ -237,7 +239,7 @@ def nothing_to_do(folder):
 def mutants_in(path):
     """The mutants of the tree whose line is in this file."""
     return [fault["fault"] for fault in mutants.read_all(SOURCE)
-            if (mutants.locate(SOURCE, fault) or ("",))[0] == os.path.join(SOURCE, path)]
+            if getattr(mutants.locate(SOURCE, fault), "path", "") == os.path.join(SOURCE, path)]
 
 
 def rows():

@@ -5,9 +5,9 @@
     change.py SOURCE BUILD REV
 
 Prints a line for each: "test NAME", a test of meson that depends on a file which differs from the
-commit REV; "sim" or "fabric", if the simulation of hosts or that of a network does, of which
---change runs other numbers of seeds than meson; "file NAME", each of these files. The graph of
-the build directory, which is built, says what depends on what. A change of a meson.build concerns
+commit REV; "alone NAME", one that has no other beside it; "sim" or "fabric", if the simulation of
+hosts or that of a network does, of which --change runs other numbers of seeds than meson; "file NAME",
+each of these files. The graph of the build directory, which is built, says what depends on what. A change of a meson.build concerns
 all tests. Scripts are in no graph: a test that is started by a changed script is concerned, and by a
 change in tools/ or of a module of tests all tests that are scripts."""
 
@@ -112,6 +112,11 @@ class Graph:
                 any(path in seen for path in programs(test, self.outputs, self.build))]
 
 
+def line_of(test):
+    name = test["name"]
+    return name if name in OWN_SEEDS else "%s %s" % ("test" if test["is_parallel"] else "alone", name)
+
+
 def main():
     if len(sys.argv) != 4:
         sys.exit(__doc__)
@@ -121,8 +126,8 @@ def main():
         tests = Graph(source, build).concerned(names)
     except OSError as error:
         sys.exit("change.py: %s" % error)
-    for test in sorted({test["name"] for test in tests}):
-        print(test if test in OWN_SEEDS else "test " + test)
+    for line in sorted({line_of(test) for test in tests}):
+        print(line)
     for name in names:
         print("file " + name)
 

@@ -154,9 +154,9 @@ stage_fuzz() {
 }
 
 # The files that differ from the commit $rev, and the tests that depend on them. A worker runs the fabric, which takes
-# the longest, beside the others.
+# the longest, beside the others but those that run alone.
 stage_change() {
-	local kind name listed list=$out/log/change.list tests=() files=() sim=no fabric=no
+	local kind name listed list=$out/log/change.list tests=() alone=() files=() sim=no fabric=no
 	build_release change && meson_tests change-tidy release 5 --suite tidy
 	[ -f "$out/release/build.ninja" ] || return 1
 	# shellcheck disable=SC2016 # the inner shell has these arguments
@@ -165,16 +165,18 @@ stage_change() {
 	while read -r kind name; do
 		case $kind in
 		test) tests+=("$name") ;;
+		alone) alone+=("$name") ;;
 		sim) sim=yes ;;
 		fabric) fabric=yes ;;
 		file) files+=(--in "$name") ;;
 		esac
 	done <"$list"
-	echo "  $((${#files[@]} / 2)) files differ from $rev, ${#tests[@]} tests depend on them"
+	echo "  $((${#files[@]} / 2)) files differ from $rev, $((${#tests[@]} + ${#alone[@]})) tests depend on them"
 	[ "$fabric" = no ] || worker tap change-fabric "$out/release/test/fabric/fabric"
 	[ ${#tests[@]} = 0 ] || meson_tests change release 5 "${tests[@]}"
 	[ "$sim" = no ] || tap change-sim "$out/release/test/sim/sim" --seeds 500 --jobs "$jobs"
 	[ "$fabric" = no ] || workers_wait
+	[ ${#alone[@]} = 0 ] || meson_tests change-alone release 5 "${alone[@]}"
 	[ ${#files[@]} != 0 ] || return 0
 	files+=(--since "$rev")
 	# If even the list fails, the mutants say why.
