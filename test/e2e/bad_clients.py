@@ -15,14 +15,13 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import limit  # noqa: E402
 import process  # noqa: E402
-from daemon import BUILD, CLIENTS, STATUS_PROGRAM, Daemon, as_user  # noqa: E402
+from daemon import BUILD, CLIENTS, SANITIZED, STATUS_PROGRAM, Daemon, as_user  # noqa: E402
 from process import Process, until  # noqa: E402
 from tap import case, run, skip  # noqa: E402
 
 FLOW = os.path.join(CLIENTS, "test/e2e/flow")
 HOSTILE = os.path.join(os.path.abspath(BUILD), "test/e2e/hostile")
 LONG = os.environ.get("ROCADE_TEST_LONG") == "1"
-SLOW = "sanitize" in BUILD
 KILLS = 1000 if LONG else 100
 HOSTILE_S = 10 if LONG else 1
 SEED = int(os.environ.get("ROCADE_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 31)
@@ -82,7 +81,7 @@ class CorrectPair:
         case(name + ": the daemon frees all resources", back,
              "%s, before %s" % (now, self.resources))
         # The table of QPNs has 8 MiB, whose pages are used as the QPNs go round.
-        case(name + ": the daemon frees its memory", kib < self.kib + (65536 if SLOW else 12288),
+        case(name + ": the daemon frees its memory", kib < self.kib + (65536 if SANITIZED else 12288),
              "%d KiB, before %d" % (kib, self.kib))
         mine = [c for c in self.daemon.status()["clients"] if c["id"] in self.clients]
         lost = {name: value for c in mine for name, value in c.items()

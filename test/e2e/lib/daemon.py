@@ -21,8 +21,19 @@ BUILD = os.environ.get("ROCADE_BUILD", "build")
 # sanitized preload. So only the daemon is of the sanitize build; its clients are of the release
 # build beside it.
 RELEASE = os.path.join(os.path.dirname(os.path.abspath(BUILD)), "release")
-CLIENTS = RELEASE if os.path.basename(BUILD) == "sanitize" and os.path.isdir(RELEASE) else \
-    os.path.abspath(BUILD)
+
+
+def is_sanitized(build):
+    """Whether the programs of a build directory have sanitizers. Those of another folder have none."""
+    options = os.path.join(build, "meson-info/intro-buildoptions.json")
+    if not os.path.exists(options):
+        return False
+    with open(options, encoding="utf-8") as file:
+        return next(option["value"] for option in json.load(file) if option["name"] == "b_sanitize") != "none"
+
+
+SANITIZED = is_sanitized(BUILD)
+CLIENTS = RELEASE if SANITIZED and os.path.isdir(RELEASE) else os.path.abspath(BUILD)
 STATUS_PROGRAM = os.path.join(BUILD, "app/status/rocade-status")
 MAGIC = 0x726f6361
 # version: of the protocol between the daemon and its clients.
