@@ -57,8 +57,9 @@ uid_list(struct port_waits *t, uint64_t user)
 	return &t->by_uid[(uint32_t)user % PORT_WAIT_BUCKETS];
 }
 
+/* The user, with a place for one more port that waits. NULL: there is no memory. */
 static struct port_user *
-port_user_find(struct port_waits *t, uint64_t user)
+port_user_get(struct port_waits *t, uint64_t user)
 {
 	struct port_user *u;
 
@@ -66,17 +67,6 @@ port_user_find(struct port_waits *t, uint64_t user)
 		if (u->user == user)
 			return u;
 	}
-	return NULL;
-}
-
-/* The user, with a place for one more port that waits. NULL: there is no memory. */
-static struct port_user *
-port_user_get(struct port_waits *t, uint64_t user)
-{
-	struct port_user *u = port_user_find(t, user);
-
-	if (u != NULL)
-		return u;
 	u = alloc_get(&alloc_plain, "user of rdma_cm ports", sizeof(*u));
 	if (u == NULL)
 		return NULL;
@@ -108,21 +98,19 @@ port_waits_fini(struct port_waits *t)
 		wait_free(t, TAILQ_FIRST(&t->all));
 }
 
-/* The ports of a uid are at their limit. Of several users with this uid each loses its own oldest port. For one that
- * has none the user with the most does, or of several with as many the last one that came. */
+/* The ports of a uid are at their limit. Of several users with this uid the one with the most loses its oldest, or of
+ * several with as many the last one that came. */
 static void
 uid_room_make(struct port_waits *t, uint64_t user)
 {
-	struct port_user *u, *loser = port_user_find(t, user);
-	uint32_t most = loser != NULL ? UINT32_MAX : 0;
+	struct port_user *u, *most = NULL;
 
 	TAILQ_FOREACH (u, uid_list(t, user), link) {
-		if ((uint32_t)u->user == (uint32_t)user && u->count >= most) {
-			most = u->count;
-			loser = u;
-		}
+		if ((uint32_t)u->user == (uint32_t)user &&
+			(most == NULL || u->count >= most->count))
+			most = u;
 	}
-	wait_free(t, TAILQ_FIRST(&loser->waits));
+	wait_free(t, TAILQ_FIRST(&most->waits));
 }
 
 /* Returns the uid's port if it waits already. */
@@ -175,8 +163,10 @@ port_wait_begin(
 	struct port_wait *w = alloc_get(&alloc_plain, "rdma_cm port", sizeof(*w));
 	struct port_user *u;
 
+	if (w == NULL)
+		return;
 	room_make(t, b, user, now);
-	u = w != NULL ? port_user_get(t, user) : NULL;
+	u = port_user_get(t, user);
 	if (u == NULL) {
 		alloc_put(&alloc_plain, w, sizeof(*w));
 		return;

@@ -70,10 +70,11 @@ TEST_WITH(port_waits_for_its_program_where_users_share_a_uid, users_setup, ucm_t
 	assert_int_equal(bind_try(&ctx.client, RDMA_PS_TCP, NULL, PORT), 0);
 }
 
-/* Of users with one uid each pays for its own ports. */
+/* Of users with one uid those with few ports keep them. */
 TEST_WITH(ports_of_others_with_the_uid_stay, users_setup, ucm_teardown)
 {
-	const uint64_t alice = UINT64_C(1) << 32 | 65534, bob = UINT64_C(2) << 32 | 65534;
+	const uint64_t alice = UINT64_C(1) << 32 | 65534, bob = UINT64_C(2) << 32 | 65534,
+		       carol = UINT64_C(3) << 32 | 65534;
 	struct port_waits *t = &ctx.ucm->port_waits;
 	struct ucm_addr addr = {.any = true};
 	struct ucm_binding b = {.addr = &addr, .ps = RDMA_PS_TCP, .port = PORT};
@@ -81,18 +82,20 @@ TEST_WITH(ports_of_others_with_the_uid_stay, users_setup, ucm_teardown)
 	port_wait_begin(t, &b, alice, ctx.now);
 	for (unsigned i = 1; i <= 2 * PORT_WAITS_USER; i++) {
 		b.port = (uint16_t)(PORT + i);
-		port_wait_begin(t, &b, bob, ctx.now);
+		port_wait_begin(t, &b, i == 9 ? carol : bob, ctx.now);
 	}
 	assert_int_equal(t->count, PORT_WAITS_USER);
 	/* So do those that come with new numbers each time. */
 	for (unsigned i = 0; i < 2 * PORT_WAITS_USER; i++) {
 		b.port = (uint16_t)(20000 + i);
-		port_wait_begin(t, &b, bob + ((i + 1ull) << 32), ctx.now);
+		port_wait_begin(t, &b, carol + ((i + 1ull) << 32), ctx.now);
 	}
 	assert_int_equal(t->count, PORT_WAITS_USER);
 	b.port = PORT;
 	assert_true(port_waits_for_other(t, &b, bob, ctx.now));
 	assert_false(port_waits_for_other(t, &b, alice, ctx.now));
+	b.port = PORT + 9;
+	assert_true(port_waits_for_other(t, &b, bob, ctx.now));
 }
 
 TEST_WITH(port_waits_at_its_address, users_setup, ucm_teardown)
