@@ -30,7 +30,7 @@ loss_end(struct qp *qp)
 
 	/* Repeats are all that is due then. */
 	if (map->reads)
-		qp->req.tlp_state = TLP_OFF;
+		loss_step(&qp->req.loss_state, LOSS_OVER);
 	qp->req.missing = false;
 	txmap_put(qp->shared->txmaps, map);
 }
@@ -46,6 +46,14 @@ loss_advanced(struct qp *qp, uint32_t before)
 		return;
 	assert(map->arrived_count == 0 && map->lost_count == 0);
 	loss_end(qp);
+}
+
+void RARE
+loss_update(struct qp *qp)
+{
+	bool lost = qp->req.missing && missing_of(qp)->lost_count != 0;
+
+	loss_step(&qp->req.loss_state, lost ? LOSS_FOUND : LOSS_NONE);
 }
 
 unsigned RARE

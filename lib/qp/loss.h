@@ -6,8 +6,8 @@
  * has arrived; only on several paths it takes more (multipath.h). A QP takes a record
  * when a packet is missing, and gives it back when una_psn has reached the record's end.
  *
- * Called by sack.c, read_gap.c, completer.c, requester.c and flush.c, with the engine
- * lock held.
+ * Called by sack.c, read_gap.c, completer.c, requester.c, tlp.c and flush.c, with the
+ * engine lock held.
  */
 #ifndef ROCADE_QP_LOSS_H
 #define ROCADE_QP_LOSS_H
@@ -31,6 +31,9 @@ loss_sent_lately(const struct qp *qp, uint32_t psn, uint64_t now)
 struct txmap *loss_begin(struct qp *qp, bool reads);
 /* una_psn has advanced from `before`. The QP has a record. */
 void loss_advanced(struct qp *qp, uint32_t before);
+/* After a change of the record of SENDs and WRITEs, if there is one: copies of what it
+ * says is lost are due, and no others. A probe stays due. */
+void loss_update(struct qp *qp);
 /* Packet `echo` has arrived. Those before `end` that are missing are lost if they were
  * sent before it; on several paths, see multipath.h. Returns the number of new losses.
  * The QP has a record. */

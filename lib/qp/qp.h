@@ -20,6 +20,7 @@
 #include "queue/cq_gather.h"
 #include "queue/sq.h"
 #include "queue/srq_table.h"
+#include "recovery/loss_state.h"
 #include "wire/build.h"
 
 struct req_times;
@@ -74,16 +75,6 @@ struct qp_path {
 	uint8_t port_num;
 };
 
-/* A copy of packet una_psn: a probe (tlp.c), or what a NAK asks for (completer.c), which
- * may be several packets from una_psn on. */
-enum tlp_state {
-	TLP_OFF,
-	TLP_SENT, /* the probe was sent */
-	TLP_HOLE_SENT,
-	TLP_DUE, /* from here on: the copy is to be sent */
-	TLP_HOLE_DUE,
-};
-
 /* Where packets of a path go; set by the engine. */
 enum qp_route {
 	ROUTE_PEER,
@@ -103,7 +94,7 @@ struct requester {
 	uint16_t unacked;     /* packets of SENDs and WRITEs in peer->send.inflight */
 	/* requests with a response of their own (READ, atomic, ...), sent, not answered */
 	uint8_t reads;
-	uint8_t tlp_state; /* enum tlp_state */
+	uint8_t loss_state; /* enum loss_state; only loss_step() writes it */
 	/* enum verdict; not VERDICT_GO: request fail_idx fails so once it is the oldest */
 	uint8_t fail_verdict;
 	/* una_psn was requested again: a READ response may start anew */
@@ -448,12 +439,11 @@ unsigned qp_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
 /* As qp_tx(), for a QP in RTS, without responses. */
 unsigned qp_tx_requests(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now);
 
-/* True if a copy of the oldest packet is to be sent. No window limits it: it is counted
- * already. */
+/* True if a packet is to be sent again. No window limits it: it is counted already. */
 static inline bool
 qp_copy_due(const struct qp *qp)
 {
-	return qp->req.tlp_state >= TLP_DUE;
+	return qp->req.loss_state >= LOSS_TLP_DUE;
 }
 
 /* True if qp_tx() would have something to do, regardless of the peer window. */

@@ -80,8 +80,8 @@ repeats_update(struct qp *qp)
 {
 	uint32_t psn, packets;
 
-	qp->req.tlp_state =
-		read_gap_due(qp, &psn, &packets) ? TLP_HOLE_DUE : TLP_HOLE_SENT;
+	loss_step(&qp->req.loss_state,
+		read_gap_due(qp, &psn, &packets) ? LOSS_FOUND : LOSS_REPEATED);
 }
 
 /* ---- Packets behind una_psn ---- */
@@ -304,5 +304,5 @@ read_gap_probe(struct qp *qp)
 		psn = psn_bits_next(&missing, psn_add(psn, 1), gap->end))
 		txmap_set_lost(gap, psn);
 	repeats_update(qp);
-	return qp->req.tlp_state == TLP_HOLE_DUE;
+	return qp_copy_due(qp);
 }

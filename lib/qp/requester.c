@@ -360,7 +360,7 @@ copies_build(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	struct requester *req = &qp->req;
 	uint32_t idx = req->next_idx, psn = req->next_psn, first = req->una_psn;
-	bool hole = req->tlp_state == TLP_HOLE_DUE;
+	bool hole = req->loss_state == LOSS_REPAIR_DUE;
 	unsigned built;
 
 	if (hole && req->missing && sack_next_lost(qp, &first))
@@ -377,13 +377,12 @@ copies_build(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	if (built != 0)
 		flight_note(qp, hole ? FLIGHT_COPIES_SENT : FLIGHT_TLP_COPY_SENT, first,
 			built);
-	req->tlp_state = built == 0 ? TLP_OFF : hole ? TLP_HOLE_SENT : TLP_SENT;
+	loss_step(&req->loss_state, built != 0 ? LOSS_SENT : LOSS_UNSENT);
 	if (built != 0 && hole)
 		tlp_hole_sent(qp, first, now);
 	else if (built == 0)
 		req_account(qp); /* the record may be gone */
-	if (req->missing && sack_next_lost(qp, &first))
-		req->tlp_state = TLP_HOLE_DUE;
+	loss_update(qp);
 	return built;
 }
 

@@ -14,7 +14,7 @@ board_get(struct qp *qp)
 	struct txmap *map = loss_begin(qp, false);
 
 	/* A NAK that came before the first SACK has asked for it. */
-	if (fresh && map != NULL && qp->req.tlp_state == TLP_HOLE_DUE)
+	if (fresh && map != NULL && qp->req.loss_state == LOSS_REPAIR_DUE)
 		txmap_set_lost(map, qp->req.una_psn);
 	return map;
 }
@@ -68,17 +68,6 @@ seth_note(struct qp *qp, struct txmap *map, const struct pkt_view *v, uint32_t l
 		if (held[i / 8] >> i % 8 & 1)
 			set_held(qp, map, psn);
 	}
-}
-
-/* Without a probe that is to be sent first, copies of the scoreboard are due if, and only if,
- * the state says so. */
-static void
-state_update(struct qp *qp, const struct txmap *map)
-{
-	if (map->lost_count != 0)
-		qp->req.tlp_state = TLP_HOLE_DUE;
-	else if (qp->req.tlp_state == TLP_HOLE_DUE)
-		qp->req.tlp_state = TLP_OFF;
 }
 
 /* True if the QP takes selective acknowledgements: they are agreed on, or not switched off.
@@ -145,7 +134,7 @@ sack_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 		loss_end(qp);
 		return DROP_none;
 	}
-	state_update(qp, map);
+	loss_update(qp);
 	req_account(qp);
 	if (lost != 0) {
 		req_lost(qp, SLOW_nak);
@@ -173,7 +162,7 @@ sack_nak(struct qp *qp, bool *lost)
 	/* The peer has dropped what it held. */
 	if (dropped) {
 		loss_end(qp);
-		qp->req.tlp_state = TLP_OFF;
+		loss_step(&qp->req.loss_state, LOSS_OVER);
 		req_account(qp);
 	}
 	map = board_get(qp);

@@ -21,6 +21,7 @@
  */
 #include "qp/congestion.h"
 #include "qp/flight.h"
+#include "qp/loss.h"
 #include "qp/multipath.h"
 #include "qp/srtt.h"
 #include "qp/tlp.h"
@@ -166,9 +167,9 @@ tlp_sacked(struct qp *qp, bool measured, uint64_t now)
 	if (measured && req->rtt_start != TIME_NEVER)
 		rtt_measured(qp, now);
 	req->tlp_backoff = 0;
-	if (req->tlp_state == TLP_HOLE_SENT)
+	if (req->loss_state == LOSS_REPAIR_SENT)
 		hole_arm(qp, now);
-	else if (req->tlp_state == TLP_OFF)
+	else if (req->loss_state == LOSS_OPEN)
 		tlp_arm(qp, now);
 }
 
@@ -178,16 +179,16 @@ static bool RARE
 copy_answered(struct qp *qp, uint32_t packets)
 {
 	struct requester *req = &qp->req;
-	uint8_t state = req->tlp_state;
+	uint8_t state = req->loss_state;
 
-	req->tlp_state =
-		req->missing && missing_of(qp)->lost_count != 0 ? TLP_HOLE_DUE : TLP_OFF;
+	loss_step(&req->loss_state, LOSS_OVER);
+	loss_update(qp);
 	/* If the copies were all that was unacknowledged, the answer does not show what the
 	 * peer does with packets behind them. */
-	if (state == TLP_HOLE_SENT && !qp->sacks && !req->missing &&
+	if (state == LOSS_REPAIR_SENT && !qp->sacks && !req->missing &&
 		(req->next_psn != req->una_psn || packets > 1u << qp->resend_shift))
 		peer_resend_answered(qp->peer, qp->resend_shift, packets);
-	if (packets != 1 || state != TLP_SENT)
+	if (packets != 1 || state != LOSS_TLP_SENT)
 		return false;
 	/* Packets of other paths may be on their way. */
 	if (multipath_reorders(qp) && multipath_is_late(qp, req->una_psn))
@@ -204,10 +205,10 @@ tlp_progress(struct qp *qp, uint32_t packets, uint64_t now)
 {
 	struct requester *req = &qp->req;
 	/* Without congestion control nothing bounds a round trip: the wait would go on to rise. */
-	bool copied = req->tlp_state == TLP_SENT && cc_is_on(qp->peer->send.cc);
+	bool copied = req->loss_state == LOSS_TLP_SENT && cc_is_on(qp->peer->send.cc);
 	bool repaired = false;
 
-	if (unlikely(req->tlp_state != TLP_OFF))
+	if (unlikely(req->loss_state != LOSS_OPEN))
 		repaired = copy_answered(qp, packets);
 	if (req->rtt_start != TIME_NEVER && psn_diff(req->una_psn, req->rtt_psn) > 0)
 		rtt_measured(qp, now);
@@ -231,7 +232,7 @@ tlp_progress(struct qp *qp, uint32_t packets, uint64_t now)
 void
 tlp_cancel(struct qp *qp)
 {
-	qp->req.tlp_state = TLP_OFF;
+	loss_step(&qp->req.loss_state, LOSS_OVER);
 	qp->req.tlp_deadline = TIME_NEVER;
 	req_measure_end(&qp->req);
 }
@@ -285,6 +286,6 @@ tlp_timeout(struct qp *qp, uint64_t now)
 		req->rtt_start = rtt_start;
 		req->rtt_counts = rtt_counts;
 	}
-	req->tlp_state = TLP_DUE;
+	loss_step(&req->loss_state, LOSS_TLP_TIMER);
 	return false;
 }

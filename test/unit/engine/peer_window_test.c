@@ -284,7 +284,7 @@ TEST(blocked_qp_sends_tail_loss_probe)
 	fixture.b.roce_frames = 0;
 	tx_pass();
 	assert_true(a[0].qp->sched.on_blocked);
-	assert_int_equal(a[0].qp->req.tlp_state, TLP_SENT);
+	assert_int_equal(a[0].qp->req.loss_state, LOSS_TLP_SENT);
 	engine_link_deliver(&fixture);
 	assert_int_equal(fixture.b.roce_frames, 1);
 	receives_post(0, 5);

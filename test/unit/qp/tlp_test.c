@@ -65,7 +65,7 @@ TEST(probed_message_fails)
 	wire_drop_all(&p.a);
 	assert_int_equal(key_free(&p.a.keys, key), 0);
 	qp_link_advance(&p, 100 * US);
-	assert_int_equal(p.a.qp.req.tlp_state, TLP_DUE);
+	assert_int_equal(p.a.qp.req.loss_state, LOSS_TLP_DUE);
 	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
 	expect_sent(&p.a, 1, IBV_WC_LOC_PROT_ERR);
 	assert_int_equal(p.a.qp.state, IBV_QPS_ERR);
