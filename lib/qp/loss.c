@@ -44,14 +44,14 @@ loss_advanced(struct qp *qp, uint32_t before)
 	txmap_advanced(map, before, (una - before) & PSN_MASK);
 	if (psn_diff(una, map->end) < 0)
 		return;
-	assert(map->arrived_count == 0 && map->lost_count == 0);
+	assert(psn_bits_count(&map->arrived) == 0 && psn_bits_count(&map->lost) == 0);
 	loss_end(qp);
 }
 
 void RARE
 loss_update(struct qp *qp)
 {
-	bool lost = qp->req.missing && missing_of(qp)->lost_count != 0;
+	bool lost = qp->req.missing && psn_bits_count(&missing_of(qp)->lost) != 0;
 
 	loss_step(&qp->req.loss_state, lost ? LOSS_FOUND : LOSS_NONE);
 }

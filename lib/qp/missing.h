@@ -26,7 +26,7 @@ missing_reads(const struct qp *qp)
 static inline uint32_t
 missing_arrived(const struct qp *qp)
 {
-	return missing_of(qp)->arrived_count;
+	return psn_bits_count(&missing_of(qp)->arrived);
 }
 
 #endif

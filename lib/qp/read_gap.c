@@ -249,7 +249,7 @@ read_gap_due(const struct qp *qp, uint32_t *psn, uint32_t *packets)
 	const struct psn_bits *ends = sq_read_ends(&qp->sq);
 	uint32_t at = qp->req.una_psn, later, n;
 
-	if (gap->lost_count == 0)
+	if (psn_bits_count(&gap->lost) == 0)
 		return false;
 	later = oldest_end(qp);
 	if (!psn_bit(&gap->lost, at) && !repeats_anywhere(qp))

@@ -110,7 +110,7 @@ sack_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 	uint32_t echo = be24_get(view_seth(v)->echo), limit;
 	enum drop_reason why = qp_admit_sack(qp, v);
 	struct txmap *map;
-	uint16_t held;
+	uint32_t before, held;
 	unsigned lost;
 
 	if (why == DROP_none)
@@ -126,10 +126,11 @@ sack_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 	map = board_get(qp);
 	if (map == NULL)
 		return DROP_none;
-	held = map->arrived_count;
+	before = missing_arrived(qp);
 	seth_note(qp, map, v, limit);
+	held = missing_arrived(qp);
 	lost = loss_find(qp, map->end, echo, now);
-	flight_note(qp, FLIGHT_SACK, v->psn, flight_pair(map->arrived_count, lost));
+	flight_note(qp, FLIGHT_SACK, v->psn, flight_pair(held, lost));
 	if (map->end == qp->req.una_psn) {
 		loss_end(qp);
 		return DROP_none;
@@ -140,7 +141,7 @@ sack_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 		req_lost(qp, SLOW_nak);
 		congestion_loss(qp, &qp->peer->send, now);
 	}
-	if (map->arrived_count != held)
+	if (held != before)
 		tlp_sacked(qp, psn_bit(&map->arrived, qp->req.rtt_psn), now);
 	return DROP_none;
 }

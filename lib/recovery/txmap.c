@@ -48,7 +48,6 @@ txmap_get(struct txmaps *maps, uint32_t una_psn, bool reads)
 		return NULL;
 	/* All but `again`, which is long: number_before makes its entries invalid. */
 	map->arrived = map->lost = (struct psn_bits){0};
-	map->arrived_count = map->lost_count = 0;
 	map->end = map->vain = una_psn;
 	map->reads = reads;
 	map->number_before = map->number;
@@ -74,8 +73,7 @@ txmap_set_arrived(struct txmap *map, uint32_t psn)
 	if (psn_bit(&map->arrived, psn))
 		return false;
 	psn_bit_set(&map->arrived, psn);
-	map->arrived_count++;
-	txmap_clear_lost(map, psn, 1);
+	psn_bits_clear(&map->lost, psn, 1);
 	end_reach(map, psn);
 	return true;
 }
@@ -83,26 +81,24 @@ txmap_set_arrived(struct txmap *map, uint32_t psn)
 void
 txmap_set_lost(struct txmap *map, uint32_t psn)
 {
-	if (psn_bit(&map->arrived, psn) || psn_bit(&map->lost, psn))
+	if (psn_bit(&map->arrived, psn))
 		return;
 	psn_bit_set(&map->lost, psn);
-	map->lost_count++;
 	end_reach(map, psn);
 }
 
 void
 txmap_advanced(struct txmap *map, uint32_t before, uint32_t packets)
 {
-	txmap_clear_lost(map, before, packets);
-	map->arrived_count = (uint16_t)(map->arrived_count -
-					psn_bits_clear(&map->arrived, before, packets));
+	psn_bits_clear(&map->lost, before, packets);
+	psn_bits_clear(&map->arrived, before, packets);
 }
 
 void
 txmap_sent_again(struct txmap *map, uint32_t psn, uint32_t packets, uint32_t next_psn,
 	uint64_t now)
 {
-	txmap_clear_lost(map, psn, packets);
+	psn_bits_clear(&map->lost, psn, packets);
 	map->number++;
 	for (uint32_t i = 0; i < packets; i++) {
 		uint32_t each = psn_add(psn, i);

@@ -36,8 +36,7 @@ struct txmap {
 	struct psn_bits arrived; /* it has arrived, or the peer has said so once */
 	struct psn_bits lost;    /* it is lost, and to be sent again */
 	uint32_t end;            /* after the last one that is known of */
-	uint16_t arrived_count, lost_count;
-	bool reads; /* responses of READs are missing */
+	bool reads;              /* responses of READs are missing */
 	/* READs: end of one during which a repeat of a later one was in vain */
 	uint32_t vain;
 	/* of the last entry of again; it goes on when another QP takes the record */
@@ -68,14 +67,6 @@ void txmap_put(struct txmaps *maps, struct txmap *map);
 bool txmap_set_arrived(struct txmap *map, uint32_t psn);
 /* The packet is lost, unless it has arrived. */
 void txmap_set_lost(struct txmap *map, uint32_t psn);
-/* The packet is not lost any more: it has come, or it is sent again. */
-static inline void
-txmap_clear_lost(struct txmap *map, uint32_t psn, uint32_t packets)
-{
-	map->lost_count =
-		(uint16_t)(map->lost_count - psn_bits_clear(&map->lost, psn, packets));
-}
-
 /* una_psn has advanced by this number of packets, but not to the end. */
 void txmap_advanced(struct txmap *map, uint32_t before, uint32_t packets);
 /* These packets are sent again, together. next_psn: the next new packet. */

@@ -40,22 +40,28 @@ psn_bit_set(struct psn_bits *bits, uint32_t psn)
 	bits->word[psn % PSN_BITS / 64] |= UINT64_C(1) << psn % 64;
 }
 
-/* n: PSN_BITS at most. Returns how many of them were set. */
-static inline uint32_t
+/* n: PSN_BITS at most. */
+static inline void
 psn_bits_clear(struct psn_bits *bits, uint32_t psn, uint32_t n)
 {
-	uint32_t set = 0;
-
 	while (n != 0) {
 		uint32_t part = RTE_MIN(n, 64 - psn % 64);
-		uint64_t *word = &bits->word[psn % PSN_BITS / 64];
-		uint64_t mask = UINT64_MAX >> (64 - part) << psn % 64;
 
-		set += (uint32_t)__builtin_popcountll(*word & mask);
-		*word &= ~mask;
+		bits->word[psn % PSN_BITS / 64] &=
+			~(UINT64_MAX >> (64 - part) << psn % 64);
 		psn += part;
 		n -= part;
 	}
+}
+
+/* Returns how many bits are set. */
+static inline uint32_t
+psn_bits_count(const struct psn_bits *bits)
+{
+	uint32_t set = 0;
+
+	for (unsigned i = 0; i < PSN_BITS / 64; i++)
+		set += (uint32_t)__builtin_popcountll(bits->word[i]);
 	return set;
 }
 
