@@ -62,7 +62,7 @@ _rocade()
 	fi
 	if [ "${1##*/}" = rocade-faults ] && [[ $word != -* ]]; then
 		if ((COMP_CWORD == 1)); then
-			mapfile -t COMPREPLY < <(compgen -W "check replay" -- "$word")
+			mapfile -t COMPREPLY < <(compgen -W "check explore replay shrink" -- "$word")
 		else
 			compopt -o filenames 2>/dev/null
 			mapfile -t COMPREPLY < <(compgen -f -- "$word")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rocade-faults: explains scripts of faults, and replays journals. */
+/* rocade-faults: explains scripts of faults, replays journals, and looks for failures. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +10,8 @@
 
 #include <common/beside.h>
 #include <common/options.h>
+
+#include "failures.h"
 
 #define PROGRAM "rocade-faults"
 #define PATH_LENGTH 4096
@@ -23,9 +25,12 @@ static const struct options options = {.program = PROGRAM,
 	.usage =
 		"Usage: " PROGRAM " check FILE\n"
 		"       " PROGRAM " replay JOURNAL -- [OPTION]... PROGRAM [ARGUMENT]...\n"
+		"       " PROGRAM " explore [OPTION]... -- COMMAND [ARGUMENT]...\n"
+		"       " PROGRAM " shrink [OPTION]... JOURNAL -- COMMAND [ARGUMENT]...\n"
 		"check says in sentences what the script FILE of `rocade-run --faults FILE` "
 		"does.\nreplay runs the program of a journal again, with the same faults: the "
-		"words behind\n-- are those of rocade-run.\n\n",
+		"words behind\n-- are those of rocade-run. explore runs a command with random scripts, "
+		"and shrink\ndrops faults as long as the command fails; each has --help.\n\n",
 	.notes =
 		"  --help, --version\n\n"
 		"Exit status of check: 0; 1 if the script has an error or cannot be read. Of "
@@ -83,10 +88,14 @@ main(int argc, char **argv)
 		return script_check(words[1]);
 	if (count > 3 && strcmp(words[0], "replay") == 0 && strcmp(words[2], "--") == 0)
 		return journal_replay(words[1], words + 3, count - 3);
+	if (count > 0 && strcmp(words[0], "explore") == 0)
+		return explore_main(count, words);
+	if (count > 0 && strcmp(words[0], "shrink") == 0)
+		return shrink_main(count, words);
 	fprintf(stderr,
-		PROGRAM
-		": invalid command '%s': expected check FILE, or replay JOURNAL -- "
-		"PROGRAM (see --help)\n",
+		PROGRAM ": invalid command '%s': expected check FILE, replay JOURNAL -- "
+			"PROGRAM, explore -- COMMAND, or shrink JOURNAL -- COMMAND (see "
+			"--help)\n",
 		count == 0 ? "" : words[0]);
 	return EXIT_USAGE;
 }

@@ -87,6 +87,17 @@ journal_begin(const struct conf *s)
 	return EXIT_RUN;
 }
 
+void
+faults_inherit(struct conf *s)
+{
+	const char *path = getenv("ROCADE_FAULTS");
+
+	if (s->faults != NULL || path == NULL || path[0] == '\0')
+		return;
+	s->faults = path;
+	s->faults_inherited = true;
+}
+
 int
 faults_check(const struct conf *s)
 {
@@ -98,7 +109,7 @@ faults_check(const struct conf *s)
 	if (!file_check("--faults", s->faults))
 		return EXIT_USAGE;
 	err = rocade_faults_read(s->faults, NULL, why);
-	if (err == 0)
+	if (err == 0 && !s->faults_inherited)
 		err = rocade_faults_journal_check(
 			s->faults, ROCADE_VERSION, s->program, why);
 	if (err != 0) {
@@ -113,6 +124,8 @@ faults_check(const struct conf *s)
 			library, strerror(errno));
 		return EXIT_RUN;
 	}
+	if (s->faults_inherited)
+		return 0;
 	rc = journal_begin(s);
 	if (rc == 0)
 		fprintf(stderr, PROGRAM ": calls are refused as %s says, seed %s\n",
@@ -129,6 +142,8 @@ faults_env_set(const struct conf *s, const char *separators)
 		return;
 	library_path(s, library, sizeof(library));
 	env_prepend("LD_PRELOAD", library, separators);
+	if (s->faults_inherited)
+		return;
 	setenv("ROCADE_FAULTS", s->faults, 1);
 	setenv("ROCADE_FAULTS_SEED", seed_of(s, seed), 1);
 	if (s->fault_journal != NULL) /* the processes do not follow symbolic links */

@@ -23,7 +23,8 @@ struct conf {
 	const char *impair,
 		*impair_seed; /* for the daemon, as they were given; or NULL */
 	const char *faults, *seed, *fault_journal; /* as they were given, or NULL */
-	uint8_t host_devices;                      /* enum host_devices */
+	bool faults_inherited; /* from a rocade-faults or rocade-run that started this one */
+	uint8_t host_devices; /* enum host_devices */
 	bool start_local;
 	bool no_advice;
 	bool mount;

@@ -304,6 +304,7 @@ main(int argc, char **argv)
 			"../rocaded/rocaded", ROCADE_DAEMON, daemon, sizeof(daemon));
 	s.suppressions = path_beside_self("../../drivers/preload/tsan.supp",
 		ROCADE_SUPPRESSIONS, suppressions, sizeof(suppressions));
+	faults_inherit(&s);
 	s.faults = path_absolute(s.faults, "", faults, sizeof(faults));
 	s.fault_journal = path_absolute(s.fault_journal, "", journal, sizeof(journal));
 	rc = faults_check(&s);

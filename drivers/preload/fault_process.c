@@ -354,6 +354,20 @@ unapplied_report(int fd)
 			self.path, unapplied - REPORTED_MAX);
 }
 
+/* For random scripts: what this process was seen to do. */
+static void
+counts_journal(void)
+{
+	struct fault_program me = {.pid = (long)getpid(),
+		.qps = fault_queues_made(FAULT_QP),
+		.srqs = fault_queues_made(FAULT_SRQ)};
+	char line[FAULT_COUNTS_TEXT];
+
+	memcpy(me.name, self.name, sizeof(me.name));
+	fault_counts_write(&self.plan, &me, line, sizeof(line));
+	journal_add(line, (int)strlen(line));
+}
+
 /* As the advice, not in processes that have used no device. */
 static __attribute__((destructor)) void
 fault_process_ends(void)
@@ -361,6 +375,8 @@ fault_process_ends(void)
 	int fd = self.used && !is_off(OFF_ADVICE) ? error_fd() : -1;
 	struct write_mask mask;
 
+	if (self.used)
+		counts_journal();
 	if (fd < 0)
 		return;
 	write_begin(&mask);

@@ -141,7 +141,7 @@ processes_check(const char *path, const char *text, char why[FAULT_WHY_MAX])
 			"name, \"%.*s\"; valid: one process of each name that a rule has",
 			path, (int)twice->len, twice->name);
 	free(all);
-	return twice != NULL ? EINVAL : 0;
+	return twice != NULL ? ENOTUNIQ : 0;
 }
 
 int

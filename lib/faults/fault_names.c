@@ -220,3 +220,21 @@ fault_values_list(const struct fault_rule *r, char *out, size_t size)
 			names_add(out, size, values[i].name);
 	}
 }
+
+bool
+fault_row(unsigned index, struct fault_rule *r)
+{
+	if (index < ERRORS) {
+		r->call = (uint8_t)errors[index].call;
+		r->action = FAULT_REFUSE;
+		r->err = errors[index].err;
+		return true;
+	}
+	index -= (unsigned)ERRORS;
+	if (index >= VALUES)
+		return false;
+	r->call = values[index].counted;
+	r->action = values[index].action;
+	r->err = values[index].value;
+	return true;
+}

@@ -4,8 +4,8 @@
 
 #include "faults/faults.h"
 
-static const char *
-ordinal_ending(uint64_t n)
+const char *
+fault_ordinal_ending(uint64_t n)
 {
 	static const char *const endings[] = {"th", "st", "nd", "rd"};
 
@@ -19,8 +19,8 @@ which_explain(const struct fault_rule *r, const char *unit, FILE *to)
 	if (r->when == FAULT_NTH)
 		fprintf(to, "%s %" PRIu64, unit, r->number);
 	else if (r->when == FAULT_EACH_NTH)
-		fprintf(to, "each %" PRIu64 "%s %s", r->number, ordinal_ending(r->number),
-			unit);
+		fprintf(to, "each %" PRIu64 "%s %s", r->number,
+			fault_ordinal_ending(r->number), unit);
 	else
 		fprintf(to, "%g %% of the %ss, which the seed draws,",
 			(double)r->number * 100 / FAULT_MILLION, unit);
@@ -80,7 +80,7 @@ packets_explain(const struct fault_rule *r, FILE *to)
 	fprintf(to, " %s %s", r->when == FAULT_SHARE ? "are" : "is", done[r->err]);
 	if (r->when == FAULT_NTH)
 		fprintf(to, " when it is sent for the %" PRIu64 "%s time", r->copy,
-			ordinal_ending(r->copy));
+			fault_ordinal_ending(r->copy));
 	fprintf(to, "; %s.\n", fault_value_permission(r));
 }
 

@@ -12,7 +12,7 @@
 
 #include <rocade/faults.h>
 
-#define FAULT_RULES_MAX 10000
+#define FAULT_RULES_MAX ROCADE_FAULTS_RULES
 #define FAULT_TEXT_MAX (16 * 1024 * 1024) /* bytes of a script */
 #define FAULT_NAME_MAX 255                /* bytes of a program's name */
 #define FAULT_WHY_MAX ROCADE_FAULTS_WHY   /* bytes of the sentence about an error */
@@ -20,6 +20,8 @@
 #define FAULT_MILLION 1000000 /* a share of 100 % */
 /* Begins the comment of a journal for a process that has made a call that counts. Its two names are behind it. */
 #define FAULT_JOURNAL_PROCESS "# rocade-faults process "
+/* Begins the comment of such a process at its end: its name, and what it has counted (fault_census.c). */
+#define FAULT_JOURNAL_COUNTED "# rocade-faults counted "
 
 enum fault_call {
 #define CALL(name, functions, unit) FAULT_##name,
@@ -179,14 +181,44 @@ const char *fault_value_permission(const struct fault_rule *r);
 /* Whether it may happen to a request of this kind. */
 bool fault_value_fits(const struct fault_rule *r, unsigned kind);
 void fault_values_list(const struct fault_rule *r, char *out, size_t size);
+/* Sets what a rule counts, its action and its err by the row with this index of docs/faults.def. Returns false behind the
+ * last one. */
+bool fault_row(unsigned index, struct fault_rule *r);
 /* Writes the names that are valid, with commas between them. */
 void fault_calls_list(char *out, size_t size);
 void fault_errors_list(enum fault_call call, char *out, size_t size);
 
 /* fault_text.c: prints a sentence for each rule. Writes a hit as a rule of its own, without the program. */
 void fault_script_explain(const struct fault_script *s, FILE *to);
+const char *fault_ordinal_ending(uint64_t n);
 /* size: FAULT_HIT_TEXT at least. */
 #define FAULT_HIT_TEXT 160
 void fault_hit_write(const struct fault_hit *hit, char *out, size_t size);
+
+/* fault_census.c: what the processes of a run have counted, from its journal. */
+#define FAULT_PROGRAMS_MAX 64 /* more processes are left out */
+
+struct fault_program {
+	long pid;
+	char name[FAULT_NAME_MAX + 1];
+	bool counted; /* it has reached its end, so that the numbers are its own */
+	uint64_t count[FAULT_COUNTED], qps, srqs;
+};
+
+struct fault_census {
+	struct fault_program programs[FAULT_PROGRAMS_MAX];
+	unsigned count;
+};
+
+void fault_census_read(struct fault_census *c, const char *journal);
+/* Writes the line of a process. size: FAULT_COUNTS_TEXT at least. */
+#define FAULT_COUNTS_TEXT 4096
+void fault_counts_write(const struct fault_plan *p, const struct fault_program *of,
+	char *out, size_t size);
+
+/* fault_draw.c: writes a script that the seed draws, for what the census has. profile: an index of
+ * rocade_faults_profiles. Returns false if the profile has no fault for it. */
+bool fault_script_draw(
+	const struct fault_census *c, unsigned profile, uint64_t seed, FILE *to);
 
 #endif

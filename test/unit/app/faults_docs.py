@@ -41,6 +41,15 @@ def main():
     docs.case("the page has the events", [] if set(re.findall(r"^\.B event ([\w-]+)$", section, re.M)) == events else [events])
     done = docs.run("--help")
     docs.case("--help", [] if done.returncode == 0 and "check FILE" in done.stdout else [done])
+    names = re.search(r"^const char \*const rocade_faults_profiles\[\] = \{(.*), NULL\};", docs.read("lib/faults/fault_draw.c"), re.M)
+    section = man.split(".SH LOOKING FOR FAILURES\n")[1].split(".SH")[0]
+    docs.case("the page has the profiles", [] if re.findall(r'"(\w+)"', names[1]) == re.findall(r"^\.B (mild|nasty|byzantine)$",
+                                                                                            section, re.M) else [names])
+    for command in "explore", "shrink":
+        done = docs.run(command, "--help")
+        options = re.findall(r"^  (--\w+)", done.stdout, re.M)
+        docs.case("the page has the options of %s" % command, [] if done.returncode == 0 and len(options) > 3 and all(
+            ".B " + option in man for option in options) else [done])
     docs.version_check(man)
     example = man.split(".SH EXAMPLES\n.nf\n")[1].split(".fi")[0]
     done = check(example)

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The processes that this one has started, and those that they have. It has to be their subreaper (prctl(2)): else those
+ * whose parent has ended are not found. */
+#ifndef FAULTS_PROCESS_TREE_H
+#define FAULTS_PROCESS_TREE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define TREE_MAX 4096 /* more processes are left out */
+
+struct tree_process {
+	pid_t pid, parent;
+	char name[16]; /* as /proc/PID/comm has it, in which a newline is the end */
+};
+
+struct process_tree {
+	struct tree_process all[TREE_MAX];
+	unsigned count;
+};
+
+/* Those that run now, by PID. */
+void process_tree_read(struct process_tree *t);
+/* Copies a variable of the environment with which a process was started. Returns false if it has none. */
+bool process_variable(pid_t pid, const char *name, char *out, size_t size);
+/* Ends all: by SIGTERM, daemons of Rocade last, and those that are still there after a while by SIGKILL. */
+void process_tree_end(struct process_tree *t);
+
+#endif
