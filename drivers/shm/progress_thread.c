@@ -43,6 +43,16 @@ rdmacm_tell(const struct shm *shm)
 		rdmacm->lost(shm->daemon_index);
 }
 
+/* Returns whether packets wake a thread: the flag is set, and the wake-ups for its number are not read yet. */
+static bool
+packets_wake(const struct progress_thread *t)
+{
+	uint32_t number = __atomic_load_n(t->asleep, __ATOMIC_RELAXED);
+
+	return asleep_is_set_by_futex(t->asleep) ||
+	       ((number & 1) != 0 && number != t->drained);
+}
+
 /* Sleeps until woken or until ns have passed. Returns false if the thread must end. */
 static bool
 progress_thread_sleep(struct progress_thread *t, uint64_t ns)
@@ -58,6 +68,7 @@ progress_thread_sleep(struct progress_thread *t, uint64_t ns)
 	int n = ppoll(fds, OWN_FDS + pairs, ns == TIME_NEVER ? NULL : &until, NULL);
 
 	USDT(wake_up, 0u, n > 0 ? (uint32_t)n : 0u);
+	t->looks = !packets_wake(t);
 	t->told = n > 0 && fds[1].revents != 0;
 	t->lags = n > 0 && pairs_wakes_read(shm, fds + OWN_FDS, pairs);
 	if (n > 0 && asleep_is_set(t->asleep))
@@ -66,6 +77,8 @@ progress_thread_sleep(struct progress_thread *t, uint64_t ns)
 		if (fds[i].revents & POLLIN)
 			fd_drain(fds[i].fd);
 	}
+	if (n > 0) /* the wake-ups for this number may have been read */
+		t->drained = __atomic_load_n(t->asleep, __ATOMIC_RELAXED);
 	/* The daemon has closed one of its sockets. */
 	if (n > 0 && (fds[2].revents != 0 || fds[1].revents & ~POLLIN)) {
 		__atomic_store_n(&t->lost, true, __ATOMIC_RELAXED);
@@ -206,10 +219,15 @@ passes_go_on(struct progress_thread *t, unsigned idle)
 static unsigned
 pass_run(struct progress_thread *t, bool first)
 {
-	unsigned moved =
-		first ? engine_request_pass(t->engine) : engine_try_pass(t->engine);
+	uint32_t events = 0;
+	unsigned moved = !first     ? engine_try_pass(t->engine)
+			 : t->looks ? engine_look(t->engine, &events)
+				    : engine_request_pass(t->engine);
 	uint64_t now;
 
+	/* If the application arms the CQ meanwhile, it sets the flag before it sleeps. */
+	if (unlikely(events != 0) && !engine_is_arming(t->engine) && !packets_wake(t))
+		engine_events_late(t->engine, events);
 	if (moved == 0)
 		return 0;
 	now = engine_clock();
@@ -340,6 +358,15 @@ sleep_and_note(
 	return go;
 }
 
+/* Returns whether the thread has to set the flag before it sleeps: packets have to wake it. If a CQ is armed,
+ * the application may sleep until it has the event, although it has polled. A flag that another thread has set
+ * will do: with one more number the partners would send one more wake-up. */
+static bool
+flag_is_due(const struct progress_thread *t, bool polled)
+{
+	return (!polled || engine_event_is_awaited(t->engine)) && !packets_wake(t);
+}
+
 static void *
 progress_thread_main(void *arg)
 {
@@ -348,7 +375,8 @@ progress_thread_main(void *arg)
 	bool go = true;
 
 	while (go) {
-		bool polled;
+		bool polled, works, sets;
+		uint32_t number = 0;
 		uint64_t until, now;
 
 		t->moved = false;
@@ -357,23 +385,23 @@ progress_thread_main(void *arg)
 		announced_handle(t);
 		now = engine_clock();
 		until = thread_sleep_until(t, shm, polled, now);
-		if (until <= now) {
-			/* There is work, but the application polls: it does the work. */
-			go = !polled || sleep_and_note(t, shm, now + CHECK_NS, now);
+		works = until <= now;
+		if (works && !polled)
 			continue;
-		}
-		/* A thread that waits for an event is woken by packets, and does the same
-		 * before it leaves. */
-		if (!polled && !asleep_is_set_by_futex(t->asleep)) {
-			engine_asleep_set(&shm->engine_thread, 0);
+		if (works) /* the application does the work, because it polls */
+			until = now + CHECK_NS;
+		sets = flag_is_due(t, polled);
+		if (sets) {
+			number = engine_asleep_set(&shm->engine_thread, 0);
 			/* For packets published before the daemon could see the flag. */
 			if (engine_request_pass(t->engine) != 0)
 				continue;
 		}
-		busy_poll_sleeps(&t->busy, now);
+		if (!works)
+			busy_poll_sleeps(&t->busy, now);
 		go = sleep_and_note(t, shm, until, now);
-		if (!polled)
-			engine_asleep_leave(&shm->engine_thread);
+		if (sets)
+			engine_asleep_leave(&shm->engine_thread, number);
 	}
 	return NULL;
 }

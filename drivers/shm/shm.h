@@ -31,9 +31,12 @@ struct progress_thread {
 	const uint32_t *
 		take_requested; /* in the daemon's memory: to take all packets, how often */
 	uint32_t take_seen;
-	bool moved; /* packets, since it last slept */
+	uint32_t drained; /* *asleep, when it last read wake-ups */
+	bool moved;       /* packets, since it last slept */
 	/* When it woke, packets had not to wake it: the application polls. */
 	bool watched;
+	/* When it woke, nothing had announced packets: it looks whether there are any. */
+	bool looks;
 	bool told;           /* the daemon woke it */
 	bool lags;           /* a partner woke it: its packets are not taken */
 	bool polled;         /* the application had, when the thread last looked */

@@ -23,9 +23,10 @@ asleep_next(uint32_t number, uint32_t how)
  * Sleeping without a lost wake-up. The sleeper calls asleep_set(), looks for work once
  * more, then sleeps. The waker makes work visible, then calls asleep_wake_wanted(). One of
  * the two fences comes first, so either the sleeper sees the work or the waker sees the
- * flag. Several threads of the owner may set and clear it at a time.
+ * flag. Several threads of the owner may set and clear it at a time. Returns the number
+ * that it has set.
  */
-static inline void
+static inline uint32_t
 asleep_set_how(uint32_t *asleep, uint32_t how)
 {
 	uint32_t number = __atomic_load_n(asleep, __ATOMIC_RELAXED);
@@ -36,12 +37,13 @@ asleep_set_how(uint32_t *asleep, uint32_t how)
 		;
 	/* Pairs with the fence in asleep_wake_wanted(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return asleep_next(number, how);
 }
 
 static inline void
 asleep_set(uint32_t *asleep)
 {
-	asleep_set_how(asleep, 0);
+	(void)asleep_set_how(asleep, 0);
 }
 
 static inline void
@@ -50,18 +52,13 @@ asleep_clear(uint32_t *asleep)
 	__atomic_and_fetch(asleep, ~UINT32_C(1), __ATOMIC_RELAXED);
 }
 
-/* The same, but leaves the flag of a thread that sleeps with ASLEEP_FUTEX, also if that thread sets it
- * meanwhile. Returns whether it has cleared the flag. */
+/* The same, unless another thread has set another number since the caller has set this one. Returns whether it
+ * has cleared the flag. */
 static inline bool
-asleep_clear_unless_futex(uint32_t *asleep)
+asleep_clear_number(uint32_t *asleep, uint32_t number)
 {
-	uint32_t number = __atomic_load_n(asleep, __ATOMIC_RELAXED);
-
-	while ((number & (ASLEEP_FUTEX | 1)) == 1)
-		if (__atomic_compare_exchange_n(asleep, &number, number & ~UINT32_C(1),
-			    true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-			return true;
-	return false;
+	return __atomic_compare_exchange_n(asleep, &number, number & ~UINT32_C(1), false,
+		__ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 /* For the owner. */

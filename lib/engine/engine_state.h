@@ -118,6 +118,7 @@ struct engine {
 	/* empty polls left before the application counts as awake again; see
 	 * engine_delegate() */
 	uint32_t delegated_polls;
+	uint32_t arming; /* threads that arm a CQ, and have not set the flag yet */
 	struct delegation delegation;
 	struct idle_polls idle; /* polls in a row that found nothing */
 

@@ -68,7 +68,7 @@ progress_thread_oversleeps(struct engine *e)
 	return true;
 }
 
-/* With the engine lock held, before a pass. Pairs with the fence in engine_request_pass(): this
+/* With the engine lock held, before a pass. Pairs with the fence in pass_request(): this
  * pass sees what the thread that asked had seen, or that thread's request stays. A store would
  * not do: it can become visible after the loads of the pass, and so delete a request that the
  * pass came too early for. */
@@ -88,7 +88,7 @@ pass_end(struct engine *e, const struct engine_progress_thread *progress_thread)
 	engine_lock_release(e);
 	if (unlikely(wake))
 		progress_thread->wake(progress_thread->arg);
-	/* Pairs with the fences in engine_doorbell() and engine_request_pass(): either a
+	/* Pairs with the fences in engine_doorbell() and pass_request(): either a
 	 * thread that rings a doorbell or asks for a pass finds the lock free, or the request
 	 * is seen here. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -108,8 +108,23 @@ passes_run(struct engine *e)
 	return moved;
 }
 
-unsigned
-engine_try_pass(struct engine *e)
+/* With the engine lock held. Adds the events that completions of received packets have raised. */
+static unsigned
+passes_watch(struct engine *e, uint32_t *events)
+{
+	const struct cq_moderator *m = &e->dev->cq_moderator;
+	uint32_t raised = cq_moderator_raised(m);
+	uint64_t packets = e->stats.rx_packets;
+	unsigned moved = passes_run(e);
+
+	if (e->stats.rx_packets != packets)
+		*events += cq_moderator_raised(m) - raised;
+	return moved;
+}
+
+/* As engine_try_pass(). events: as in passes_watch(), or NULL. */
+static inline unsigned
+try_pass(struct engine *e, uint32_t *events)
 {
 	const struct engine_progress_thread *progress_thread;
 	unsigned moved = 0;
@@ -122,9 +137,16 @@ engine_try_pass(struct engine *e)
 			engine_lock_release(e);
 			return moved;
 		}
-		moved += passes_run(e);
+		moved += unlikely(events != NULL) ? passes_watch(e, events)
+						  : passes_run(e);
 	} while (unlikely(pass_end(e, progress_thread)));
 	return moved;
+}
+
+unsigned
+engine_try_pass(struct engine *e)
+{
+	return try_pass(e, NULL);
 }
 
 /* With the engine lock held. A delayed acknowledgement leaves with this answer, in a pass. */
@@ -169,13 +191,62 @@ engine_try_tx(struct engine *e, struct qp *qp)
 	return true;
 }
 
-unsigned
-engine_request_pass(struct engine *e)
+static void
+pass_request(struct engine *e)
 {
 	__atomic_store_n(&e->pass_requested, true, __ATOMIC_RELAXED);
 	/* Pairs with the fence in pass_end() and with the exchange in request_clear(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	return engine_try_pass(e);
+}
+
+unsigned
+engine_request_pass(struct engine *e)
+{
+	pass_request(e);
+	return try_pass(e, NULL);
+}
+
+unsigned
+engine_look(struct engine *e, uint32_t *events)
+{
+	*events = 0;
+	pass_request(e);
+	return try_pass(e, events);
+}
+
+void
+engine_events_late(struct engine *e, uint32_t events)
+{
+	/* Atomically, because the thread does not hold the engine lock. */
+	__atomic_fetch_add(&e->stats.events_late, events, __ATOMIC_RELAXED);
+}
+
+void
+engine_arm_begin(struct engine *e)
+{
+	/* Visible before the CQ is armed, which orders it (cq_arm()). */
+	__atomic_fetch_add(&e->arming, 1, __ATOMIC_RELAXED);
+}
+
+void
+engine_arm_end(struct engine *e)
+{
+	/* Pairs with the acquire in engine_is_arming(): the flag is set. */
+	__atomic_fetch_sub(&e->arming, 1, __ATOMIC_RELEASE);
+}
+
+bool
+engine_is_arming(const struct engine *e)
+{
+	/* Pairs with the release in engine_arm_end(). */
+	return __atomic_load_n(&e->arming, __ATOMIC_ACQUIRE) != 0;
+}
+
+bool
+engine_event_is_awaited(const struct engine *e)
+{
+	return cq_moderator_armed(&e->dev->cq_moderator) &&
+	       __atomic_load_n(&e->delegated_polls, __ATOMIC_RELAXED) != 0;
 }
 
 void
@@ -234,6 +305,7 @@ void
 engine_progress(struct engine *e)
 {
 	const struct engine_progress_thread *progress_thread = e->progress_thread;
+	uint32_t polls;
 
 	if (unlikely(progress_thread == NULL))
 		return;
@@ -248,8 +320,9 @@ engine_progress(struct engine *e)
 		return;
 	if (engine_is_delegated(e, clock_now()))
 		return;
-	if (e->delegated_polls != 0)
-		e->delegated_polls--;
+	polls = __atomic_load_n(&e->delegated_polls, __ATOMIC_RELAXED);
+	if (polls != 0)
+		__atomic_store_n(&e->delegated_polls, polls - 1, __ATOMIC_RELAXED);
 	else
 		progress_thread_relieve(progress_thread);
 }
@@ -261,7 +334,7 @@ engine_delegate(struct engine *e)
 
 	if (progress_thread == NULL)
 		return;
-	e->delegated_polls = DELEGATED_POLLS;
+	__atomic_store_n(&e->delegated_polls, DELEGATED_POLLS, __ATOMIC_RELAXED);
 	/* The application will not answer before it wakes. */
 	engine_allow_delayed_acks(e, false);
 	engine_asleep_set(progress_thread, 0);
@@ -319,7 +392,7 @@ engine_sleep_until(struct engine *e)
 	e->earliest_ns = TIME_NEVER;
 	/* Not engine_unlock(), which would run a pass. */
 	engine_lock_release(e);
-	/* Pairs with the fences in engine_doorbell() and engine_request_pass(). */
+	/* Pairs with the fences in engine_doorbell() and pass_request(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return pass_is_requested(e) ? 0 : when;
 }

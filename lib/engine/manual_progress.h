@@ -38,12 +38,14 @@ struct engine_progress_thread {
 };
 
 /* Set *asleep, as asleep_set_how(), or clear it, and show it. */
-static inline void
+static inline uint32_t
 engine_asleep_set(const struct engine_progress_thread *t, uint32_t how)
 {
-	asleep_set_how(t->asleep, how);
+	uint32_t number = asleep_set_how(t->asleep, how);
+
 	if (t->asleep_shown != NULL)
 		t->asleep_shown(t->arg);
+	return number;
 }
 
 static inline void
@@ -54,12 +56,12 @@ engine_asleep_clear(const struct engine_progress_thread *t)
 		t->asleep_shown(t->arg);
 }
 
-/* The progress thread is awake: the same, but leaves the flag of a thread that waits for an event
- * (event_wait.h). */
+/* The progress thread, which has set this number, is awake: the same, but leaves the flag of a thread that has
+ * set it since: one that waits for an event (event_wait.h), or has armed a CQ and is about to sleep. */
 static inline void
-engine_asleep_leave(const struct engine_progress_thread *t)
+engine_asleep_leave(const struct engine_progress_thread *t, uint32_t number)
 {
-	if (asleep_clear_unless_futex(t->asleep) && t->asleep_shown != NULL)
+	if (asleep_clear_number(t->asleep, number) && t->asleep_shown != NULL)
 		t->asleep_shown(t->arg);
 }
 
@@ -83,6 +85,14 @@ bool engine_try_tx(struct engine *e, struct qp *qp);
 /* As engine_try_pass(), and if the lock is taken, its holder runs one more pass. */
 unsigned engine_request_pass(struct engine *e);
 
+/* As engine_request_pass(). events: how many completions of received packets have raised. */
+unsigned engine_look(struct engine *e, uint32_t *events);
+/* Counts such events of the progress thread that no wake-up has announced. */
+void engine_events_late(struct engine *e, uint32_t events);
+/* Returns whether a CQ is armed for a program that sleeps on a descriptor, or may be about to: since the last arming
+ * it has polled too little to count as awake. */
+bool engine_event_is_awaited(const struct engine *e);
+
 /* A thread is about to sleep: runs passes until one has taken less than a full burst. A sender that is as
  * fast as this engine cannot keep the thread: after TAKE_PASSES of them the progress thread goes on. */
 void engine_take_all(struct engine *e);
@@ -94,6 +104,11 @@ void engine_progress(struct engine *e);
 /* The application goes to sleep until an event: the progress thread takes over at
  * once. */
 void engine_delegate(struct engine *e);
+/* Around the arming of a CQ and engine_delegate(): an event that is raised meanwhile is not late, although the flag
+ * may not be set yet. */
+void engine_arm_begin(struct engine *e);
+void engine_arm_end(struct engine *e);
+bool engine_is_arming(const struct engine *e);
 
 /* For the progress thread. It has found packets that an application that polls did not take: for a while
  * it has to be woken for packets, whether the application polls or not (delegation.h). */

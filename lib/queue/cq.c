@@ -27,6 +27,7 @@ void
 cq_fini(struct cq *cq)
 {
 	assert(cq->engines == 0);
+	cq_moderator_count(cq->moderator, cq->armed, CQ_IDLE);
 	if (cq->stamps != NULL)
 		alloc_put(cq->mem, cq->stamps, (size_t)cq->size * sizeof(*cq->stamps));
 	alloc_put(cq->mem, cq->ring, (size_t)cq->size * sizeof(struct cqe));
@@ -186,16 +187,21 @@ cq_set_channel(struct cq *cq, struct event_queue *channel, void *object)
 void
 cq_arm(struct cq *cq, bool solicited_only)
 {
-	if (solicited_only) {
-		uint8_t idle = CQ_IDLE;
+	uint8_t armed = (uint8_t)(solicited_only ? CQ_ARMED_SOLICITED : CQ_ARMED), old;
 
+	if (cq->moderator != NULL && event_is_slept_for(cq->comp_event.queue))
+		armed |= CQ_COUNTED;
+	if (solicited_only) {
+		old = CQ_IDLE;
 		/* If armed for any completion already, leave it: that includes solicited
 		 * ones. */
-		__atomic_compare_exchange_n(&cq->armed, &idle, CQ_ARMED_SOLICITED, false,
-			__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+		if (!__atomic_compare_exchange_n(&cq->armed, &old, armed, false,
+			    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+			armed = old;
 	} else {
-		__atomic_store_n(&cq->armed, CQ_ARMED, __ATOMIC_SEQ_CST);
+		old = __atomic_exchange_n(&cq->armed, armed, __ATOMIC_SEQ_CST);
 	}
+	cq_moderator_count(cq->moderator, old, armed);
 	/* Orders the arming before the poll that follows. Pairs with the fence in
 	 * cq_notify(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -227,8 +233,10 @@ cq_notify(struct cq *cq, bool solicited, uint32_t end, uint32_t n)
 	armed = __atomic_load_n(&cq->armed, __ATOMIC_ACQUIRE);
 	if (armed == CQ_IDLE)
 		return;
-	if (armed == CQ_ARMED_SOLICITED && !solicited && !hid_others(cq, end))
+	if ((armed & ~CQ_COUNTED) == CQ_ARMED_SOLICITED && !solicited &&
+		!hid_others(cq, end))
 		return;
-	if (cq->moderation.period_ns == 0 || cq_moderated_is_due(cq, n))
-		cq_event_raise(cq);
+	if ((cq->moderation.period_ns == 0 || cq_moderated_is_due(cq, n)) &&
+		cq_event_raise(cq) && cq->moderator != NULL)
+		__atomic_fetch_add(&cq->moderator->raised, 1, __ATOMIC_RELAXED);
 }

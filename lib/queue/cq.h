@@ -45,7 +45,8 @@ static_assert(sizeof(struct cqe) == 32, "two per cache line");
 #define CQE_WC_MBUF 0x80
 #define CQE_WC_REPORTED 0x7F
 
-enum cq_armed { CQ_IDLE, CQ_ARMED_SOLICITED, CQ_ARMED };
+/* CQ_COUNTED: a bit beside, see struct cq_moderator */
+enum cq_armed { CQ_IDLE, CQ_ARMED_SOLICITED, CQ_ARMED, CQ_COUNTED = 4 };
 
 struct cq {
 	struct cqe *ring;

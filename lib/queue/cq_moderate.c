@@ -5,19 +5,32 @@
 void
 cq_moderator_init(struct cq_moderator *m)
 {
+	*m = (struct cq_moderator){.due_ns = TIME_NEVER};
 	rte_spinlock_init(&m->lock);
 	TAILQ_INIT(&m->waiting);
-	m->due_ns = TIME_NEVER;
 }
 
 void
+cq_moderator_count(struct cq_moderator *m, uint8_t old, uint8_t armed)
+{
+	/* With CQ_COUNTED there is one. */
+	if ((old ^ armed) & CQ_COUNTED)
+		__atomic_fetch_add(
+			&m->armed, armed & CQ_COUNTED ? 1u : -1u, __ATOMIC_RELAXED);
+}
+
+bool
 cq_event_raise(struct cq *cq)
 {
 	/* One event per arming: of several engines, the first one here raises it. */
-	if (__atomic_exchange_n(&cq->armed, CQ_IDLE, __ATOMIC_ACQ_REL) != CQ_IDLE)
-		/* The type is ignored: every event of a completion channel is a
-		 * completion. */
-		event_raise(&cq->comp_event, IBV_EVENT_CQ_ERR);
+	uint8_t armed = __atomic_exchange_n(&cq->armed, CQ_IDLE, __ATOMIC_ACQ_REL);
+
+	if (armed == CQ_IDLE)
+		return false;
+	cq_moderator_count(cq->moderator, armed, CQ_IDLE);
+	/* The type is ignored: every event of a completion channel is a completion. */
+	event_raise(&cq->comp_event, IBV_EVENT_CQ_ERR);
+	return true;
 }
 
 static void
@@ -41,7 +54,7 @@ cq_moderator_run(struct cq_moderator *m, uint64_t now)
 			wait->due_ns = now + wait->period_ns;
 		if (wait->due_ns <= now) {
 			moderation_remove(m, wait);
-			cq_event_raise(container_of(wait, struct cq, moderation));
+			(void)cq_event_raise(container_of(wait, struct cq, moderation));
 		} else {
 			due = RTE_MIN(due, wait->due_ns);
 		}
@@ -64,7 +77,7 @@ cq_moderate(struct cq *cq, uint16_t count, uint16_t period_us)
 	wait->period_ns = on ? period_us * NS_PER_US : 0;
 	rte_spinlock_unlock(&cq->moderator->lock);
 	if (raise)
-		cq_event_raise(cq);
+		(void)cq_event_raise(cq);
 }
 
 bool

@@ -27,6 +27,9 @@ struct cq_moderator {
 	uint64_t due_ns;
 	rte_spinlock_t lock; /* guards the list, and struct cq_moderation of all CQs */
 	TAILQ_HEAD(, cq_moderation) waiting;
+	/* Relaxed: how many CQs of the device are armed for a program that sleeps on the descriptor of their
+	 * channel, and how many events completions have raised, but for those that moderation held back. */
+	uint32_t armed, raised;
 };
 
 /* Of a CQ. */
@@ -39,8 +42,8 @@ struct cq_moderation {
 	bool waits;         /* is in the list */
 };
 
-/* Raises the event of an armed CQ, whether or not it is moderated. */
-void cq_event_raise(struct cq *cq);
+/* Raises the event of an armed CQ, whether or not it is moderated. Returns whether it was armed. */
+bool cq_event_raise(struct cq *cq);
 
 void cq_moderator_init(struct cq_moderator *m);
 
@@ -48,6 +51,23 @@ static inline uint64_t
 cq_moderator_due(const struct cq_moderator *m)
 {
 	return __atomic_load_n(&m->due_ns, __ATOMIC_RELAXED);
+}
+
+/* The word of a CQ (enum cq_armed) has changed. m: NULL if it has no CQ_COUNTED. */
+void cq_moderator_count(struct cq_moderator *m, uint8_t old, uint8_t armed);
+
+/* Returns whether a CQ is armed for a program that sleeps, or is about to. */
+static inline bool
+cq_moderator_armed(const struct cq_moderator *m)
+{
+	return __atomic_load_n(&m->armed, __ATOMIC_RELAXED) != 0;
+}
+
+/* Returns how many events completions have raised so far. */
+static inline uint32_t
+cq_moderator_raised(const struct cq_moderator *m)
+{
+	return __atomic_load_n(&m->raised, __ATOMIC_RELAXED);
 }
 
 /* Raises the events whose time has come. */

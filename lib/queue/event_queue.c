@@ -69,6 +69,7 @@ event_queue_init(struct event_queue *q)
 	STAILQ_INIT(&q->raised);
 	q->taker = NULL;
 	q->unwritten = 0;
+	q->unwaited = EVENT_UNWAITED;
 	rc = pipe_open(q);
 	no_cancel_end(state);
 	return rc;
@@ -229,6 +230,7 @@ event_pop(struct event_queue *q, struct event_record *out)
 int
 event_next(struct event_queue *q, struct event_record *out)
 {
+	uint32_t unwaited;
 	uint8_t byte;
 
 	/* Repeats if the event that was counted has been purged. */
@@ -238,6 +240,9 @@ event_next(struct event_queue *q, struct event_record *out)
 		if (got < 0)
 			return -errno;
 	} while (!event_pop(q, out));
+	unwaited = __atomic_load_n(&q->unwaited, __ATOMIC_RELAXED);
+	if (unwaited != EVENT_UNWAITED)
+		__atomic_store_n(&q->unwaited, unwaited + 1, __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -267,6 +272,7 @@ event_take_begin(struct event_queue *q, struct event_taker *taker)
 	rte_spinlock_lock(&q->lock);
 	if (STAILQ_EMPTY(&q->raised) && q->taker == NULL) {
 		q->taker = taker;
+		__atomic_store_n(&q->unwaited, 0, __ATOMIC_RELAXED);
 		begun = true;
 	}
 	rte_spinlock_unlock(&q->lock);

@@ -34,8 +34,12 @@ struct event_queue {
 	int own_fd;         /* non-blocking */
 	uint32_t unwritten; /* unread events for which the pipe had no room */
 	struct event_taker *taker;
+	/* Events in a row that were raised before the program asked for them; stops at EVENT_UNWAITED. */
+	uint32_t unwaited;
 };
 
+/* From this number on the program sleeps elsewhere than in ibv_get_cq_event(), as in epoll_wait(2). */
+#define EVENT_UNWAITED 16
 #define EVENT_TYPES_MAX 6     /* types that one object can raise */
 #define EVENT_UNREAD_MAX 2047 /* per type and object; further events are dropped */
 
@@ -98,6 +102,13 @@ bool event_take_sleep(struct event_queue *q, uint32_t *wakes);
 void event_take_awake(struct event_queue *q);
 bool event_take_ready(struct event_queue *q);
 bool event_take_end(struct event_queue *q, struct event_record *out);
+
+/* Returns whether the program sleeps on the descriptor, and not as the taker. */
+static inline bool
+event_is_slept_for(const struct event_queue *q)
+{
+	return __atomic_load_n(&q->unwaited, __ATOMIC_RELAXED) == EVENT_UNWAITED;
+}
 
 /* Discards the unread events of an object that is about to be destroyed. Returns how many
  * of its events have been read over its lifetime. */

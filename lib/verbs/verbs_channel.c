@@ -86,9 +86,14 @@ ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 int
 verbs_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
+	struct engine *e;
+
 	if (cq->channel == NULL)
 		return errno_set(EINVAL);
+	e = to_cq(cq)->dev->engines[0];
+	engine_arm_begin(e);
 	cq_arm(&to_cq(cq)->cq, solicited_only != 0);
-	engine_delegate(to_cq(cq)->dev->engines[0]);
+	engine_delegate(e);
+	engine_arm_end(e);
 	return 0;
 }

@@ -236,13 +236,15 @@ TEST_WITH(waiter_is_woken_by_a_partner, setup, teardown)
 /* The progress thread wakes, and clears the flag only if it is its own. */
 TEST_WITH(progress_thread_leaves_the_waiters_flag, setup, teardown)
 {
-	engine_asleep_set(&progress_thread, 0);
+	uint32_t number = engine_asleep_set(&progress_thread, 0);
+
 	assert_true(asleep_is_set(&asleep_told));
-	engine_asleep_leave(&progress_thread);
+	engine_asleep_leave(&progress_thread, number);
 	assert_false(asleep_is_set(&asleep));
 	assert_false(asleep_is_set(&asleep_told));
+	number = engine_asleep_set(&progress_thread, 0);
 	engine_asleep_set(&progress_thread, ASLEEP_FUTEX);
-	engine_asleep_leave(&progress_thread);
+	engine_asleep_leave(&progress_thread, number);
 	assert_true(asleep_is_set_by_futex(&asleep));
 	assert_true(asleep_is_set_by_futex(&asleep_told));
 }

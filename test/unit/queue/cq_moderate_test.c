@@ -222,3 +222,49 @@ TEST_WITH(end_of_moderation_raises_what_waits, cqs_open, cqs_close)
 	cq_moderate(&cq, 0, 0);
 	assert_int_equal(events_read(), 0);
 }
+
+/* CQs that are armed for a program that sleeps on the channel's descriptor, and not in ibv_get_cq_event(). */
+TEST_WITH(armed_cqs_are_counted, cqs_open, cqs_close)
+{
+	struct event_taker taker = {0};
+	struct event_record record;
+
+	assert_false(cq_moderator_armed(&moderator));
+	cq_arm(&cq, false);
+	cq_arm(&cq, true); /* is armed for all */
+	assert_int_equal(moderator.armed, 1);
+	cq_arm(&other, true);
+	assert_int_equal(moderator.armed, 2);
+	cq_arm(&other, false);
+	assert_int_equal(moderator.armed, 2);
+	completions_put(&other, 1);
+	assert_int_equal(moderator.armed, 1);
+	assert_int_equal(cq_moderator_raised(&moderator), 1);
+	assert_int_equal(event_next(&channel, &record), 0);
+	assert_int_equal(fcntl(channel.fd, F_SETFL, 0), 0);
+	assert_true(event_take_begin(&channel, &taker));
+	cq_arm(&other, false); /* the taker sleeps otherwise */
+	assert_int_equal(moderator.armed, 1);
+	completions_put(&other, 1);
+	assert_int_equal(moderator.armed, 1);
+	assert_true(event_take_end(&channel, &record));
+	cq_arm(&cq, false);
+	assert_int_equal(moderator.armed, 0);
+	/* Until it has taken so many events that were raised before. */
+	assert_int_equal(fcntl(channel.fd, F_SETFL, O_NONBLOCK), 0);
+	for (unsigned i = 0; i < EVENT_UNWAITED; i++) {
+		cq_arm(&other, false);
+		assert_int_equal(moderator.armed, 0);
+		completions_put(&other, 1);
+		assert_int_equal(event_next(&channel, &record), 0);
+	}
+	cq_arm(&other, false);
+	assert_true(cq_moderator_armed(&moderator));
+	completions_put(&other, 1);
+	assert_int_equal(event_next(&channel, &record), 0);
+	cq_arm(&other, false);
+	cq_moderate(&other, 0, 0);
+	moderated_cq_close(&other); /* while it is armed */
+	assert_int_equal(moderator.armed, 0);
+	moderated_cq_open(&other);
+}

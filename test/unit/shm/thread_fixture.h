@@ -54,9 +54,17 @@ session_call(struct session *s, const struct sw_request *request, struct sw_repl
 static uint32_t pairs_served, deadline_asked;
 static uint64_t deadline;
 
+/* NULL, or the flag that the application's arming of a CQ sets meanwhile, and the number that it gets. */
+static uint32_t *serve_arms, armed_number;
+
 void
 pairs_serve(struct shm *shm)
 {
+	if (serve_arms != NULL) {
+		asleep_set(serve_arms);
+		armed_number = *serve_arms;
+		serve_arms = NULL;
+	}
 	__atomic_store_n(&shm->pairs.spoiled, false, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&pairs_served, 1, __ATOMIC_RELEASE);
 }

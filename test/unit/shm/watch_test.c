@@ -9,6 +9,8 @@
 #include "shm/watch.h"
 #include "thread_fixture.h"
 
+#define MANY_POLLS 100
+
 TEST(events_of_pairs_are_served)
 {
 	struct thread_fixture k;
@@ -141,6 +143,167 @@ TEST(lag_has_packets_wake_the_thread)
 	partner_fd = -1;
 	close(ends[0]);
 	close(ends[1]);
+}
+
+/* The application has a CQ armed, and an event of that CQ is awaited, as its arming counts it. */
+static void
+armed_set(uint32_t armed)
+{
+	__atomic_store_n(&fixture.a.dev->cq_moderator.armed, armed, __ATOMIC_RELAXED);
+}
+
+/* The thread sleeps, with the flag set or not. */
+static bool
+sleeps_with(const uint32_t *asleep, bool set)
+{
+	return __atomic_load_n(&held, __ATOMIC_ACQUIRE) && asleep_is_set(asleep) == set &&
+	       threads_asleep();
+}
+
+/* The thread sleeps with a flag of its own. The application polls; polls: how often it may, with its CQ armed, until
+ * it counts as awake. */
+static void
+polled_begin(struct thread_fixture *k, uint32_t *woken, uint32_t armed, uint32_t polls)
+{
+	struct engine *e;
+
+	fixture_open(k);
+	e = fixture.a.dev->engines[0];
+	__atomic_store_n(&k->shm.pairs.count, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&hold, true, __ATOMIC_RELEASE);
+	progress_thread_wake(&k->shm.progress_thread);
+	await(sleeps_with(&k->region.client->rx_asleep, true));
+	(void)asleep_wake_wanted(&k->region.client->rx_asleep, woken);
+	armed_set(armed);
+	__atomic_store_n(&e->delegated_polls, polls, __ATOMIC_RELAXED);
+	engine_progress(e);
+}
+
+static void
+polled_end(struct thread_fixture *k)
+{
+	armed_set(0);
+	serve_arms = NULL;
+	__atomic_store_n(&hold, false, __ATOMIC_RELEASE);
+	fixture_close(k);
+}
+
+/* It may sleep until the event: a packet has to wake the thread, and no look may be needed for it. */
+TEST(thread_sets_the_flag_for_an_armed_cq)
+{
+	struct thread_fixture k;
+	uint32_t woken = 0;
+
+	polled_begin(&k, &woken, 1, MANY_POLLS);
+	progress_thread_wake(&k.shm.progress_thread);
+	wait_until_asleep(&k.region.client->rx_asleep, &woken);
+	polled_end(&k);
+	/* Without one it takes the packets when it polls. */
+	polled_begin(&k, &woken, 0, MANY_POLLS);
+	progress_thread_wake(&k.shm.progress_thread);
+	await(sleeps_with(&k.region.client->rx_asleep, false));
+	polled_end(&k);
+	/* It goes on polling: the last poll clears the flag and wakes the thread, which leaves the packets to it. */
+	polled_begin(&k, &woken, 1, 0);
+	await(sleeps_with(&k.region.client->rx_asleep, false));
+	polled_end(&k);
+}
+
+/* The thread wakes up for something else. */
+TEST(thread_leaves_the_flag_of_an_arming)
+{
+	struct thread_fixture k;
+	uint32_t woken = 0, number, *asleep;
+
+	polled_begin(&k, &woken, 0, MANY_POLLS);
+	asleep = &k.region.client->rx_asleep;
+	asleep_set(asleep);
+	number = __atomic_load_n(asleep, __ATOMIC_RELAXED);
+	refreshed = 0;
+	__atomic_store_n(&k.region.daemon->changes, 1, __ATOMIC_RELEASE);
+	progress_thread_wake(&k.shm.progress_thread);
+	wait_until_set(&refreshed, 1);
+	await(sleeps_with(asleep, true));
+	assert_int_equal(__atomic_load_n(asleep, __ATOMIC_RELAXED), number);
+	polled_end(&k);
+}
+
+/* With another number each partner would send another wake-up. But the thread may have read that of the number
+ * before. */
+TEST(flag_gets_another_number_only_if_wake_ups_are_read)
+{
+	struct thread_fixture k;
+	uint32_t woken = 0, number, *asleep;
+
+	polled_begin(&k, &woken, 0, MANY_POLLS);
+	asleep = &k.region.client->rx_asleep;
+	armed_set(1);
+	pairs_served = 0;
+	serve_arms = asleep;
+	__atomic_store_n(&k.shm.pairs.spoiled, true, __ATOMIC_RELAXED);
+	progress_thread_wake(&k.shm.progress_thread);
+	wait_until_set(&pairs_served, 1);
+	await(sleeps_with(asleep, true));
+	number = __atomic_load_n(asleep, __ATOMIC_RELAXED);
+	assert_int_equal(number, armed_number);
+	engine_progress(fixture.a.dev->engines[0]);
+	assert_true(asleep_wake_wanted(asleep, &woken));
+	progress_thread_wake(&k.shm.progress_thread);
+	wait_until_asleep(asleep, &woken);
+	polled_end(&k);
+	pairs_served = deadline_asked = 0;
+}
+
+static void
+events_left(const struct thread_fixture *k, int partner, uint32_t *woken)
+{
+	struct cq *cq = a.qp->recv_cq;
+
+	for (unsigned i = 0; i < 20; i++) {
+		cq->moderator = NULL; /* the arming is not to count */
+		cq_arm(cq, false);
+		cq->moderator = &fixture.a.dev->cq_moderator;
+		packet_left(k, partner, PAIR_WAKE, woken);
+	}
+}
+
+/* No wake-up announces the packets of an application that polls: it has armed a CQ all the same, so that events come
+ * late, which are counted. */
+TEST(events_of_a_look_are_counted)
+{
+	const struct port_stats *stats;
+	struct event_queue channel;
+	struct thread_fixture k;
+	uint32_t woken = 0;
+	struct cq *cq;
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	assert_int_equal(event_queue_init(&channel), 0);
+	partner_fd = ends[0];
+	fixture_open(&k);
+	stats = &fixture.a.dev->engines[0]->stats;
+	cq = a.qp->recv_cq;
+	cq_set_channel(cq, &channel, cq);
+	__atomic_store_n(&k.shm.pairs.count, 1, __ATOMIC_RELAXED);
+	wait_until_asleep(&k.region.client->rx_asleep, &woken);
+	for (unsigned i = 0; i < 20; i++)
+		packet_left(&k, ends[1], PAIR_WAKE, &woken);
+	assert_int_equal(stats->events_late, 0);
+	/* The flag is about to be set. */
+	engine_arm_begin(fixture.a.dev->engines[0]);
+	events_left(&k, ends[1], &woken);
+	assert_int_equal(stats->events_late, 0);
+	engine_arm_end(fixture.a.dev->engines[0]);
+	events_left(&k, ends[1], &woken);
+	assert_in_range(stats->events_late, 10, 20);
+	event_purge(&cq->comp_event);
+	fixture_close(&k);
+	event_queue_fini(&channel);
+	partner_fd = -1;
+	close(ends[0]);
+	close(ends[1]);
+	deadline_asked = 0;
 }
 
 /* Acknowledgements may wait only while the thread looks after an application that polls. */

@@ -118,17 +118,19 @@ TEST(sleeper_is_woken_once)
 	}
 }
 
-TEST(flag_of_a_thread_on_a_futex_stays)
+TEST(flag_of_another_thread_stays)
 {
-	uint32_t asleep = 0;
+	uint32_t asleep = 0, number = asleep_set_how(&asleep, 0);
 
 	asleep_set_how(&asleep, ASLEEP_FUTEX);
-	assert_false(asleep_clear_unless_futex(&asleep));
+	assert_false(asleep_clear_number(&asleep, number));
 	assert_true(asleep_is_set_by_futex(&asleep));
-	asleep_set(&asleep);
-	assert_true(asleep_clear_unless_futex(&asleep));
-	assert_false(asleep_is_set(&asleep));
-	assert_false(asleep_clear_unless_futex(&asleep));
+	number = asleep_set_how(&asleep, 0);
+	assert_int_equal(number, asleep);
+	asleep_set(&asleep); /* so of a thread that has armed a CQ */
+	assert_false(asleep_clear_number(&asleep, number));
+	assert_true(asleep_is_set(&asleep));
+	assert_true(asleep_clear_number(&asleep, asleep));
 	assert_false(asleep_is_set(&asleep));
 	asleep_set_how(&asleep, ASLEEP_FUTEX);
 	asleep_clear(&asleep);
