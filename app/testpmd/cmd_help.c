@@ -35,9 +35,9 @@ static const char display_text[] =
 	"                          stats: counters that are not 0; all: all counters\n"
 	"show qp N events          the last events of the Nth QP of each port, from 0; with\n"
 	"                          --flight-recorder\n"
-	"show port stats|info N    those of port N\n"
+	"show port stats|info N    counters and state of port N\n"
 	"clear                     reset the counters of `show`; also clear port stats all\n"
-	"clear port stats N        those of port N\n"
+	"clear port stats N        reset the counters of port N\n"
 	"help [TOPIC]              TOPIC: control, display, config, ports or traffic\n";
 
 static const char config_text[] =

@@ -35,15 +35,17 @@ exchange_hello(struct host *host, uint64_t now_ns)
 	exchange_post(host, &msg);
 }
 
-/* How many of the QP's WRITEs the receiver may check: with --op flush those before a FLUSH that is complete. A full
- * ring has no room for a FLUSH, so all that are acknowledged are checked. */
+/* How many of the QP's WRITEs the receiver may check: with --op flush those before a FLUSH that is complete. A FLUSH
+ * takes no slot, but this end posts nothing while the ring is full: all acknowledged WRITEs are checked then, also those
+ * without a FLUSH behind them. */
 static uint64_t
 writes_checkable(const struct host *host, const struct conn *conn)
 {
 	const struct conn_ring *ring = &conn->ring;
-	bool full = ring->acked - ring->checked == host->exchange.peer.slots;
 
-	return full ? ring->acked : ring->flushed;
+	if (ring->acked - ring->checked == host->exchange.peer.slots)
+		return ring->acked;
+	return ring->flushed > ring->checked ? ring->flushed : ring->checked;
 }
 
 static void
@@ -53,8 +55,7 @@ check_ask(struct host *host, struct conn *conn, bool last, uint64_t now_ns)
 
 	msg.last = last;
 	msg.u.check.qp = htole64((uint64_t)(conn - host->conns));
-	msg.u.check.writes =
-		htole64(last ? conn->ring.acked : writes_checkable(host, conn));
+	msg.u.check.writes = htole64(last ? conn->ring.acked : conn->ring.asked);
 	msg.u.check.messages = htole64(conn->acked);
 	msg.u.check.fadd = htole64(conn->fadd_sum);
 	msg.u.check.cas = htole64(conn->cas_value);
@@ -69,10 +70,13 @@ check_ask(struct host *host, struct conn *conn, bool last, uint64_t now_ns)
 void
 exchange_check(struct host *host, struct conn *conn)
 {
+	uint64_t writes = writes_checkable(host, conn);
+
 	if (conn->ring.asked_ns == 0 &&
-		writes_checkable(host, conn) - conn->ring.checked >=
-			host->exchange.peer.slots / 2)
+		writes - conn->ring.checked >= host->exchange.peer.slots / 2) {
+		conn->ring.asked = writes; /* also when the question is repeated */
 		check_ask(host, conn, false, clock_ns());
+	}
 }
 
 /* A QP whose SENDs have used all R_Keys that it knows. Returns whether it waits for more. */

@@ -37,9 +37,9 @@
 struct conn_ring {
 	uint64_t posted, acked, flushed; /* the last: before a complete FLUSH, or all */
 	uint64_t checked;                /* by the peer, as far as this end knows */
-	uint64_t
-		asked_ns; /* when a check was asked for; 0: this end does not wait for one */
-	bool finished;    /* the peer has found the end of the run right */
+	uint64_t asked_ns; /* of the check that this end waits for; 0: none */
+	uint64_t asked;    /* how many WRITEs it is about */
+	bool finished;     /* the peer has found the end of the run right */
 };
 
 /* The QP's ring in the own target. */

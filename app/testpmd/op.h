@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <infiniband/verbs.h>
+#include <rocade/flush.h>
 
 enum op_kind {
 #define OP(id, name, opcode, types, flags) OP_##id,
@@ -27,9 +27,6 @@ enum op_flag {
 	OP_INV = 32,     /* invalidates a memory window of the peer (mws.h) */
 	OP_EMPTY = 64    /* has no bytes, whatever --size says */
 };
-
-/* IBV_WR_FLUSH of rdma-core 47. Only rocade_wr_flush() posts one (tx_flush.h). */
-#define WR_FLUSH 14
 
 struct op_row {
 	const char *name;

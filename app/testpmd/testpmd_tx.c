@@ -130,19 +130,6 @@ tx_refused(struct host *host, struct conn *conn, int rc)
 		host_fail(host, "posting to QP 0x%x failed: %s", conn->qpn, strerror(rc));
 }
 
-static int
-list_post(struct ibv_qp *qp, struct ibv_send_wr *wr, unsigned *n)
-{
-	struct ibv_send_wr *bad = NULL;
-	int rc;
-
-	wr[*n - 1].next = NULL;
-	rc = ibv_post_send(qp, wr, &bad);
-	if (rc != 0)
-		*n = (unsigned)(bad - wr);
-	return rc;
-}
-
 unsigned
 tx_post(struct host *host, struct conn *conn, unsigned n)
 {
@@ -153,7 +140,7 @@ tx_post(struct host *host, struct conn *conn, unsigned n)
 	for (unsigned i = 0; i < n; i++)
 		tx_build(host, conn, i, msg + i, every);
 	rc = host->conf->flushes ? flush_post_list(conn->qp, host->tx.wr, &n)
-				 : list_post(conn->qp, host->tx.wr, &n);
+				 : send_post_list(conn->qp, host->tx.wr, &n);
 	if (rc != 0)
 		tx_refused(host, conn, rc);
 	conn->posted = msg + n;

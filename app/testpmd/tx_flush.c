@@ -7,7 +7,7 @@
 static bool
 is_flush(const struct ibv_send_wr *wr)
 {
-	return wr->opcode == (enum ibv_wr_opcode)WR_FLUSH;
+	return wr->opcode == (enum ibv_wr_opcode)ROCADE_WR_FLUSH;
 }
 
 static int
@@ -29,12 +29,24 @@ flush_post(struct ibv_qp *qp, const struct ibv_send_wr *wr)
 	return ibv_wr_complete(ex);
 }
 
+int
+send_post_list(struct ibv_qp *qp, struct ibv_send_wr *wr, unsigned *n)
+{
+	struct ibv_send_wr *bad = NULL;
+	int rc;
+
+	wr[*n - 1].next = NULL;
+	rc = ibv_post_send(qp, wr, &bad);
+	if (rc != 0)
+		*n = (unsigned)(bad - wr);
+	return rc;
+}
+
 /* Posts the first of n requests, if it is a FLUSH, or those in front of the next FLUSH. Returns their number; the error
  * in *rc. */
 static unsigned
 part_post(struct ibv_qp *qp, struct ibv_send_wr *wr, unsigned n, int *rc)
 {
-	struct ibv_send_wr *bad = NULL;
 	unsigned end = 1;
 
 	if (is_flush(wr)) {
@@ -43,9 +55,8 @@ part_post(struct ibv_qp *qp, struct ibv_send_wr *wr, unsigned n, int *rc)
 	}
 	while (end < n && !is_flush(&wr[end]))
 		end++;
-	wr[end - 1].next = NULL;
-	*rc = ibv_post_send(qp, wr, &bad);
-	return *rc == 0 ? end : (unsigned)(bad - wr);
+	*rc = send_post_list(qp, wr, &end);
+	return end;
 }
 
 int

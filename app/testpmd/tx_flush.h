@@ -8,6 +8,8 @@
 
 /* Posts an array of *n requests, as ibv_post_send(3) does a list. Returns 0, or the error of the first one that is
  * refused. *n: how many are posted. */
+int send_post_list(struct ibv_qp *qp, struct ibv_send_wr *wr, unsigned *n);
+/* The same, with FLUSHes among them. */
 int flush_post_list(struct ibv_qp *qp, struct ibv_send_wr *wr, unsigned *n);
 
 #endif

@@ -113,7 +113,7 @@ tx_op_build(struct host *host, struct conn *conn, struct ibv_send_wr *wr, uint8_
 		rdma_build(host, conn, wr, seed, *len);
 	else if ((op->flags & OP_WORD) != 0)
 		atomic_build(host, conn, wr, seed);
-	else if (op->opcode == (enum ibv_wr_opcode)WR_FLUSH)
+	else if (op->opcode == (enum ibv_wr_opcode)ROCADE_WR_FLUSH)
 		flush_build(host, conn, wr, seed);
 	return host->exchange.ring && tx_op_room(host, conn) == 0;
 }

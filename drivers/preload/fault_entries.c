@@ -119,8 +119,8 @@ is_elsewhere(const struct ibv_context *verbs)
 		fault_inside++;                                                          \
 		made = next(pd, attr);                                                   \
 		fault_inside--;                                                          \
-		if (ours && made != NULL)                                                \
-			fault_##object##_made(made);                                     \
+		if (ours && made != NULL && !fault_##object##_made(made))                \
+			fault_report(FAULT_UNCOUNTED);                                   \
 		return made;                                                             \
 	}                                                                                \
                                                                                          \

@@ -84,10 +84,12 @@ POST(post_send, ibv_qp, ibv_send_wr, FAULT_REQUESTS, fault_request_post)
 POST(post_recv, ibv_qp, ibv_recv_wr, FAULT_RECEIVES, fault_receive_post)
 POST(post_srq_recv, ibv_srq, ibv_recv_wr, FAULT_RECEIVES, fault_srq_receive_post)
 
-static void
+/* Nothing of a CQ is counted. */
+static bool
 cq_made(struct ibv_cq_ex *cq)
 {
 	(void)cq;
+	return true;
 }
 
 #define CREATE_EX(call, name, type, attributes, is_made)                                 \
@@ -101,8 +103,8 @@ cq_made(struct ibv_cq_ex *cq)
 		fault_inside++;                                                          \
 		made = next.name(context, attr);                                         \
 		fault_inside--;                                                          \
-		if (made != NULL)                                                        \
-			is_made(made);                                                   \
+		if (made != NULL && !is_made(made))                                      \
+			fault_report(FAULT_UNCOUNTED);                                   \
 		return made;                                                             \
 	}
 

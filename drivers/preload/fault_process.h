@@ -10,7 +10,7 @@
 /* > 0: this thread is inside a verb. The calls that a verb makes itself do not count. */
 extern __thread unsigned fault_inside;
 
-/* Whether a rule of this process counts this: an enum fault_call, FAULT_REQUESTS or FAULT_RECEIVES. */
+/* Whether a rule of this process counts this: an enum fault_call, FAULT_REQUESTS, FAULT_RECEIVES or FAULT_PACKETS. */
 bool fault_is_possible(unsigned counted);
 /* Counts a call. Returns the errno by which it is refused, or 0. Sets errno, and writes the line of the journal then. */
 int fault_refusal(enum fault_call call);

@@ -94,19 +94,22 @@ fault_packets_begin(void)
 	table_unlock();
 }
 
-static void
+/* Returns false if there is no memory. */
+static bool
 packets_watch(struct counted_queue *q)
 {
 	if (q->recent == NULL && table.counts_packets)
-		q->recent = calloc(RECENT_PACKETS, sizeof(*q->recent));
+		q->recent = calloc(FAULT_WIRE_PSNS, sizeof(*q->recent));
 	else if (q->recent != NULL)
-		memset(q->recent, 0, RECENT_PACKETS * sizeof(*q->recent));
+		memset(q->recent, 0, FAULT_WIRE_PSNS * sizeof(*q->recent));
+	return q->recent != NULL || !table.counts_packets;
 }
 
-static void
+static bool
 queue_add(const void *handle, enum fault_object_type type, unsigned of)
 {
 	struct counted_queue *q;
+	bool complete = false;
 	uint64_t *made = type == FAULT_QP ? &table.qps : &table.srqs;
 
 	pthread_once(&forks_once, forks_watch);
@@ -121,26 +124,27 @@ queue_add(const void *handle, enum fault_object_type type, unsigned of)
 		q->name = (struct fault_queue){.type = type, .number = *made};
 		q->type = of;
 		q->requests = q->receives = q->before = q->packets = 0;
-		packets_watch(q);
+		complete = packets_watch(q);
 		/* The thread that posts to it has the object from this one. */
 		__atomic_store_n(&q->handle, handle, __ATOMIC_RELAXED);
 	}
 	table_unlock();
+	return complete;
 }
 
-void
+bool
 fault_qp_made(struct ibv_qp *qp)
 {
-	queue_add(qp, FAULT_QP,
+	return queue_add(qp, FAULT_QP,
 		qp->qp_type == IBV_QPT_UD   ? FAULT_OF_UD
 		: qp->qp_type == IBV_QPT_UC ? FAULT_OF_UC
 					    : FAULT_OF_RC);
 }
 
-void
+bool
 fault_srq_made(struct ibv_srq *srq)
 {
-	queue_add(srq, FAULT_SRQ, FAULT_OF_SRQ);
+	return queue_add(srq, FAULT_SRQ, FAULT_OF_SRQ);
 }
 
 void
@@ -153,7 +157,7 @@ fault_qp_was_reset(const void *handle, uint32_t posted)
 	/* A QP in RESET sends no packets. The change of state that ends that takes the engine's lock, and is behind this. */
 	q->before += posted;
 	if (q->recent != NULL)
-		memset(q->recent, 0, RECENT_PACKETS * sizeof(*q->recent));
+		memset(q->recent, 0, FAULT_WIRE_PSNS * sizeof(*q->recent));
 }
 
 bool
@@ -164,7 +168,7 @@ fault_packet_count(struct counted_queue *q, uint32_t idx, uint32_t packet, uint3
 
 	if (q->recent == NULL)
 		return false;
-	sent = &q->recent[psn & (RECENT_PACKETS - 1)];
+	sent = &q->recent[psn & (FAULT_WIRE_PSNS - 1)];
 	if (sent->copies == 0 || sent->idx != idx || sent->packet != packet) {
 		*sent = (struct sent_packet){.idx = idx, .packet = packet};
 		q->packets++;

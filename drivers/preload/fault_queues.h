@@ -9,6 +9,7 @@
 #include <infiniband/verbs.h>
 
 #include "faults/faults.h"
+#include "verbs/fault_hooks.h"
 
 struct counted_queue {
 	struct counted_queue *next; /* in its bucket */
@@ -21,10 +22,8 @@ struct counted_queue {
 	uint64_t before;  /* requests that were posted before the last RESET */
 	uint64_t packets; /* sent, each once */
 	struct sent_packet
-		*recent; /* RECENT_PACKETS, by PSN. NULL: packets are not counted */
+		*recent; /* FAULT_WIRE_PSNS, by PSN. NULL: packets are not counted */
 };
-
-#define RECENT_PACKETS 256 /* a power of two; see fault_judge_fn */
 
 /* The last packet with such a PSN. copies 0: none. */
 struct sent_packet {
@@ -38,9 +37,10 @@ bool fault_packet_count(struct counted_queue *q, uint32_t idx, uint32_t packet,
 	uint32_t psn, struct fault_packet *out);
 /* The QP is in RESET now. posted: the requests that were posted since the RESET before. */
 void fault_qp_was_reset(const void *handle, uint32_t posted);
-/* The program has created it. */
-void fault_qp_made(struct ibv_qp *qp);
-void fault_srq_made(struct ibv_srq *srq);
+/* The program has created it. Returns false if there is no memory to count its requests, or its packets. */
+bool fault_qp_made(struct ibv_qp *qp);
+bool fault_srq_made(struct ibv_srq *srq);
+#define FAULT_UNCOUNTED "no memory to count for a new QP or SRQ: rules miss it"
 /* It is about to be destroyed, and is so or not. */
 struct counted_queue *fault_queue_leave(const void *handle);
 void fault_queue_left(struct counted_queue *q, const void *handle, bool gone);

@@ -5,14 +5,15 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include <rocade/flush.h>
+
 #include "preload/fault_process.h"
 #include "preload/fault_queues.h"
 #include "preload/fault_requests.h"
 #include "preload/real_dl.h"
 #include "verbs/fault_hooks.h"
 
-#define SGES_MAX 32     /* more than a device has */
-#define OPCODE_FLUSH 14 /* of newer headers */
+#define SGES_MAX 32 /* more than a device has */
 
 /* librocade-verbs is behind this library in the search order. */
 static const struct fault_hooks *
@@ -47,7 +48,7 @@ kind_of(unsigned opcode, uint64_t len, bool is_inline)
 		[IBV_WR_ATOMIC_CMP_AND_SWP] = FAULT_ON_ATOMIC,
 		[IBV_WR_ATOMIC_FETCH_AND_ADD] = FAULT_ON_ATOMIC,
 		[IBV_WR_ATOMIC_WRITE] = FAULT_ON_ATOMIC_WRITE,
-		[OPCODE_FLUSH] = FAULT_ON_FLUSH,
+		[ROCADE_WR_FLUSH] = FAULT_ON_FLUSH,
 		[IBV_WR_LOCAL_INV] = FAULT_ON_LOCAL_INV,
 		[IBV_WR_BIND_MW] = FAULT_ON_BIND,
 	};
@@ -85,17 +86,19 @@ hit_undo(struct counted_queue *q, unsigned counted)
 		__ATOMIC_RELAXED);
 }
 
-/* Causes an event, with all that belongs to it, unless it cannot come now. Its line is in the journal before it comes,
- * because a thread of the program may end the process then. qp or srq: where the request is posted. */
-static void
+/* Causes an event, with all that belongs to it, unless it cannot come now. Returns whether it does. Its line is in the
+ * journal before it comes, because a thread of the program may end the process then. qp or srq: where the request is
+ * posted. */
+static bool
 event_cause(const struct fault_hit *hit, struct ibv_qp *qp, struct ibv_srq *srq)
 {
 	enum ibv_event_type type = (enum ibv_event_type)hit->rule->err;
 
 	if (!verbs_hooks()->event_possible(type, qp, srq))
-		return;
+		return false;
 	fault_hit_apply(hit);
 	verbs_hooks()->event_cause(type, qp, srq);
+	return true;
 }
 
 static struct fault_completion
@@ -121,7 +124,7 @@ fault_request_post(struct ibv_qp *qp, struct ibv_send_wr *wr, fault_send_fn *nex
 	struct fault_completion fault;
 	struct ibv_send_wr *bad;
 	struct fault_hit hit;
-	bool fails;
+	bool fails, caused = false;
 	int err;
 
 	if (q == NULL)
@@ -135,10 +138,11 @@ fault_request_post(struct ibv_qp *qp, struct ibv_send_wr *wr, fault_send_fn *nex
 		err = verbs_hooks()->post_failing(qp, wr, &fault);
 	} else {
 		if (hit.rule != NULL && verbs_hooks()->post_possible(qp, wr))
-			event_cause(&hit, qp, NULL);
+			caused = event_cause(&hit, qp, NULL);
 		err = next(qp, wr, &bad);
 	}
-	if (err != 0)
+	/* Another thread may have taken the last slot since. Of an event the journal has this number. */
+	if (err != 0 && !caused)
 		hit_undo(q, FAULT_REQUESTS);
 	else if (fails)
 		fault_hit_apply(&hit);
@@ -161,7 +165,7 @@ fault_batch_apply(struct ibv_qp_ex *ex)
 		if (hit.rule == NULL)
 			continue;
 		if (hit.rule->action == FAULT_EVENT) {
-			event_cause(&hit, qp, NULL);
+			(void)event_cause(&hit, qp, NULL);
 			continue;
 		}
 		fault = completion_of(&hit);
@@ -176,7 +180,7 @@ fault_bind_count(struct ibv_qp *qp)
 	struct counted_queue *q = queue_counted(qp, FAULT_REQUESTS);
 
 	if (q != NULL)
-		__atomic_fetch_add(&q->requests, 1, __ATOMIC_RELAXED);
+		(void)hit_next(q, FAULT_REQUESTS, 0); /* no kind: no rule concerns it */
 }
 
 /* A receive as it is posted. */
@@ -217,7 +221,7 @@ static void
 receive_posted(const struct fault_hit *hit, struct ibv_qp *qp, struct ibv_srq *srq)
 {
 	if (hit->rule->action == FAULT_EVENT)
-		event_cause(hit, qp, srq);
+		(void)event_cause(hit, qp, srq);
 	else
 		fault_hit_apply(hit);
 }

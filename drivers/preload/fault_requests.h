@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rules of rocade-run --faults that count the requests of a queue: requests that complete with a chosen status, and
- * events. */
+ * events. And rules of packets, which are lost, duplicated or delayed. */
 #ifndef ROCADE_PRELOAD_FAULT_REQUESTS_H
 #define ROCADE_PRELOAD_FAULT_REQUESTS_H
 
@@ -26,7 +26,7 @@ void fault_batch_apply(struct ibv_qp_ex *ex);
 void fault_bind_count(struct ibv_qp *qp);
 /* The device of a new context: from now on packets are counted, if a rule concerns them. */
 void fault_wire_begin(struct ibv_context *context);
-/* Before and after the QP goes to RESET. */
+/* The requests posted since the last RESET. Called before the QP goes to RESET. */
 uint32_t fault_posted(struct ibv_qp *qp);
 
 #endif

@@ -22,6 +22,7 @@ extern "C" {
 #define ROCADE_DEVICE_FLUSH_GLOBAL (UINT64_C(1) << 38)
 #define ROCADE_QP_EX_WITH_FLUSH (1u << 11)   /* IBV_QP_EX_WITH_FLUSH */
 #define ROCADE_ACCESS_FLUSH_GLOBAL (1u << 8) /* IBV_ACCESS_FLUSH_GLOBAL */
+#define ROCADE_WR_FLUSH 14                   /* IBV_WR_FLUSH, an opcode of a request */
 #define ROCADE_WC_FLUSH 8      /* IBV_WC_FLUSH, an opcode of struct ibv_wc */
 #define ROCADE_FLUSH_GLOBAL 1u /* IBV_FLUSH_GLOBAL, a type */
 #define ROCADE_FLUSH_RANGE 0u  /* IBV_FLUSH_RANGE, a level: these bytes */

@@ -79,9 +79,9 @@ struct rocade_slow_request {
 	uint32_t resent, timers, naks, rnr_naks;
 };
 
-/* Fills up to n rows: by engine, type and operation, the slowest first. Returns how many
- * requests are kept; engines that run change that meanwhile. rows may be NULL. Any
- * thread; no engine waits. */
+/* Fills up to n rows: by engine, type and operation, the slowest first. Returns the number
+ * of rows that exist now; a later call may return another. rows may be NULL. Any thread;
+ * no engine waits. */
 unsigned rocade_port_slowest_sized(struct rocade_port *port,
 	struct rocade_slow_request *rows, unsigned n, size_t row_size);
 static inline unsigned

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The names of calls, errors, statuses and events, from calls.def and docs/faults.def. */
+/* The names of calls, errors, statuses, events and effects, from calls.def and docs/faults.def. */
 #include <errno.h>
 #include <string.h>
 

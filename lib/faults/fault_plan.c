@@ -75,15 +75,17 @@ fault_plan_restart(struct fault_plan *p)
 		memset(p->applied, 0, p->script->count * sizeof(*p->applied));
 }
 
-/* Returns a number below FAULT_MILLION that is a function of the arguments. */
+/* Returns a number below FAULT_MILLION that is a function of the arguments. part: of the request, or 0. */
 static uint64_t
-drawn(uint64_t seed, uint32_t index, uint64_t queue, uint64_t number)
+drawn(uint64_t seed, uint32_t index, uint64_t queue, uint64_t number, uint64_t part)
 {
 	uint64_t state = seed;
 
 	state = splitmix64(&state) ^ index;
 	if (queue != 0)
 		state = splitmix64(&state) ^ queue;
+	if (part != 0)
+		state = splitmix64(&state) ^ part;
 	state = splitmix64(&state) ^ number;
 	return splitmix64(&state) % FAULT_MILLION;
 }
@@ -98,7 +100,7 @@ fault_rule_matches(const struct fault_rule *r, uint32_t index, uint64_t seed,
 	case FAULT_EACH_NTH: /* most rules are far from their first match: no division */
 		return number >= r->number && number % r->number == 0;
 	default:
-		return drawn(seed, index, queue, number) < r->number;
+		return drawn(seed, index, queue, number, 0) < r->number;
 	}
 }
 
@@ -170,10 +172,11 @@ packet_matches(const struct fault_rule *r, uint32_t index, uint64_t seed, uint64
 		return packet->request == r->number && packet->packet == r->packet &&
 		       packet->copy == r->copy;
 	case FAULT_EACH_NTH:
-		return packet->copy == 1 && packet->order % r->number == 0;
+		return packet->copy == 1 &&
+		       fault_rule_matches(r, index, seed, queue, packet->order);
 	default:
-		return drawn(seed ^ packet->copy << 32 ^ packet->packet, index, queue,
-			       packet->request) < r->number;
+		return drawn(seed, index, queue, packet->request,
+			       packet->copy << 32 | packet->packet) < r->number;
 	}
 }
 

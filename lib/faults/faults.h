@@ -87,7 +87,7 @@ enum fault_when {
 };
 
 struct fault_rule {
-	uint8_t call;   /* enum fault_call, FAULT_REQUESTS or FAULT_RECEIVES */
+	uint8_t call; /* enum fault_call, FAULT_REQUESTS, FAULT_RECEIVES or FAULT_PACKETS */
 	uint8_t when;   /* enum fault_when */
 	uint8_t action; /* enum fault_action */
 	int err;        /* errno, status, event or effect: by the action */

@@ -85,9 +85,8 @@ srq_detach(struct srq *srq, unsigned engine)
 	recv_ring_unlock(&srq->ring);
 }
 
-/* Enters the error state: no WQE is fetched any more (IBA 11.5.2.18). Several engines and
- * a poster may call it. */
-static int
+/* Several engines and a poster may call it. */
+int
 srq_fail(struct srq *srq)
 {
 	if (!__atomic_exchange_n(&srq->error, true, __ATOMIC_RELAXED))

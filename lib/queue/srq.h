@@ -160,6 +160,10 @@ srq_failed(const struct srq *srq)
 
 int srq_refuse(struct srq *srq);
 
+/* Enters the error state: no WQE is fetched any more (IBA 11.5.2.18). The first call raises IBV_EVENT_SRQ_ERR.
+ * Returns -EIO. */
+int srq_fail(struct srq *srq);
+
 /* Returns the armed limit, 0 if none. */
 static inline uint32_t
 srq_limit(const struct srq *srq)

@@ -130,14 +130,6 @@ event_possible(enum ibv_event_type type, struct ibv_qp *qp, struct ibv_srq *srq)
 	}
 }
 
-/* As of an SRQ whose ring is found corrupted. */
-static void
-srq_error(struct srq *srq)
-{
-	if (!__atomic_exchange_n(&srq->error, true, __ATOMIC_RELAXED))
-		event_raise(&srq->events, IBV_EVENT_SRQ_ERR);
-}
-
 static void
 asked_event_cause(enum ibv_event_type type, struct ibv_qp *qp, struct ibv_srq *srq)
 {
@@ -151,7 +143,7 @@ asked_event_cause(enum ibv_event_type type, struct ibv_qp *qp, struct ibv_srq *s
 		(void)cq_overrun(&to_cq(qp->send_cq)->cq);
 		break;
 	case IBV_EVENT_SRQ_ERR:
-		srq_error(&to_srq(srq)->srq);
+		(void)srq_fail(&to_srq(srq)->srq);
 		break;
 	default: /* IBV_EVENT_DEVICE_FATAL */
 		dev_fail(dev);

@@ -27,9 +27,11 @@ enum fault_wire {
 	FAULT_WIRE_DELAY /* a few later packets overtake it */
 };
 
-/* qp: of the program. idx: of the request, from 0 after RESET. packet: of the request, from 0; of a
- * READ only 0. Called each time that the
- * packet is sent, with the engine's lock held. Packets that are not acknowledged have different psn modulo 256. */
+#define FAULT_WIRE_PSNS 256 /* a power of two */
+
+/* qp: of the program. idx: of the request, from 0 after RESET. packet: of the request, from 0; of a READ only 0. Called
+ * each time that the packet is sent, with the engine's lock held. Packets that are not acknowledged have different psn
+ * modulo FAULT_WIRE_PSNS. */
 typedef enum fault_wire fault_judge_fn(
 	const void *qp, uint32_t idx, uint32_t packet, uint32_t psn);
 

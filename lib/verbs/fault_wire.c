@@ -11,11 +11,15 @@
 #include "verbs/objects.h"
 #include "wire/hdr.h"
 #include "wire/opcode.h"
+#include "wire/psn.h"
 #include "wire/wire_gsi.h"
 
 #define OVERTAKE 3 /* packets that a delayed one waits for */
 
-/* Set before the first queue is wrapped. A process has one such library. */
+static_assert(
+	FAULT_WIRE_PSNS >= PSN_BITS, "packets under way have different PSNs modulo it");
+
+/* Set before the first queue is wrapped, and the same each time: a process has one such library. */
 static fault_judge_fn *judge;
 
 /* Returns the BTH of a frame that a QP has built, or NULL. */
@@ -47,6 +51,7 @@ carries_request(const struct bth *bth)
 static void
 wire_choose(void *arg, const struct pkt *pkt, struct impair_effect *effect)
 {
+	fault_judge_fn *ask = __atomic_load_n(&judge, __ATOMIC_RELAXED);
 	const struct dev *dev = arg;
 	const struct bth *bth = bth_of(pkt);
 	struct request_packet packet;
@@ -63,7 +68,7 @@ wire_choose(void *arg, const struct pkt *pkt, struct impair_effect *effect)
 	 * the answers have stopped. The first packet of a READ is the same in each run. */
 	if (op_rows[bth->opcode].kind == OP_READ && packet.packet != 0)
 		return;
-	switch (judge(qp->events.object, packet.idx, packet.packet, psn)) {
+	switch (ask(qp->events.object, packet.idx, packet.packet, psn)) {
 	case FAULT_WIRE_DROP:
 		effect->lose = true;
 		break;
@@ -86,7 +91,7 @@ fault_wire_watch(struct ibv_context *context, fault_judge_fn *how)
 {
 	struct verbs_ctx *ctx = to_ctx(context);
 
-	judge = how;
+	__atomic_store_n(&judge, how, __ATOMIC_RELAXED);
 	/* A port has one wrapper, for all of its contexts. It lasts as long as the port. */
 	return port_impair_choose(ctx->port, wire_choose, ctx->dev);
 }

@@ -97,6 +97,18 @@ impair_port_unwrap(struct rocade_port *port)
 	dev_engines_unlock(port->dev);
 }
 
+/* Wraps all queues: returns 0 or ENOMEM. With the port's lock and all engine locks held. */
+static int
+queues_wrap(struct rocade_port *port)
+{
+	int err = 0;
+
+	for (unsigned i = 0; err == 0 && i < port->engine_count; i++)
+		err = impair_queue_wrap(&port->engines[i]);
+	port->on_close = impair_port_unwrap;
+	return err;
+}
+
 static int
 port_impair(struct rocade_port *port, enum impair_lane lane,
 	const struct rocade_impair *impair)
@@ -107,15 +119,13 @@ port_impair(struct rocade_port *port, enum impair_lane lane,
 		return err;
 	pthread_mutex_lock(&port->lock);
 	dev_engines_lock(port->dev);
-	for (unsigned i = 0; err == 0 && i < port->engine_count; i++)
-		err = impair_queue_wrap(&port->engines[i]);
+	err = queues_wrap(port);
 	/* All queues are wrapped. A wrapper without rates passes every frame on. */
 	for (unsigned i = 0; err == 0 && i < port->engine_count; i++) {
 		struct impair_conf conf = impair_queue_conf(impair, i);
 
 		err = -impair_set(port->engines[i].impair, lane, &conf);
 	}
-	port->on_close = impair_port_unwrap;
 	dev_engines_unlock(port->dev);
 	pthread_mutex_unlock(&port->lock);
 	return err == 0 ? 0 : rocade_fail(err, "no memory for the impairment of a queue");
@@ -124,15 +134,13 @@ port_impair(struct rocade_port *port, enum impair_lane lane,
 int
 port_impair_choose(struct rocade_port *port, impair_choose_fn *choose, void *arg)
 {
-	int err = 0;
+	int err;
 
 	pthread_mutex_lock(&port->lock);
 	dev_engines_lock(port->dev);
-	for (unsigned i = 0; err == 0 && i < port->engine_count; i++)
-		err = impair_queue_wrap(&port->engines[i]);
+	err = queues_wrap(port);
 	for (unsigned i = 0; err == 0 && i < port->engine_count; i++)
 		impair_choose(port->engines[i].impair, IMPAIR_TX, choose, arg);
-	port->on_close = impair_port_unwrap;
 	dev_engines_unlock(port->dev);
 	pthread_mutex_unlock(&port->lock);
 	return err;

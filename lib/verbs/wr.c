@@ -8,6 +8,8 @@
 #include "verbs/refusal.h"
 #include "verbs/wqe.h"
 
+static_assert(WR_OPCODE_FLUSH == ROCADE_WR_FLUSH, "requests have its number as opcode");
+
 void RARE
 wr_fail(struct verbs_wr *wr, int err)
 {

@@ -15,11 +15,14 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <infiniband/verbs.h>
 
+#include "await.h"
 #include "fault_calls.h"
 
 #define REQUESTS_MAX 16
@@ -35,7 +38,7 @@ struct world {
 	union ibv_gid gid;
 	struct ibv_pd *pd;
 	struct ibv_mr *mr;
-	struct ibv_mw *mw;
+	struct ibv_mw *mw, *window; /* of types 2 and 1 */
 	struct ibv_ah *ah;
 	struct ibv_cq *cq[2];
 	struct ibv_srq *srq;
@@ -57,9 +60,10 @@ static const struct operation {
 	{"write_imm", IBV_WR_RDMA_WRITE_WITH_IMM}, {"read", IBV_WR_RDMA_READ},
 	{"cas", IBV_WR_ATOMIC_CMP_AND_SWP}, {"add", IBV_WR_ATOMIC_FETCH_AND_ADD},
 	{"local_inv", IBV_WR_LOCAL_INV}, {"bind", IBV_WR_BIND_MW},
-	{"empty", IBV_WR_SEND},   /* without bytes */
-	{"no_room", IBV_WR_SEND}, /* the same, to receives whose memory has no bytes */
-	{"inline", IBV_WR_SEND},  /* the payload is copied by the post */
+	{"bind_mw", IBV_WR_BIND_MW}, /* ibv_bind_mw(), and only as single */
+	{"empty", IBV_WR_SEND},      /* without bytes */
+	{"no_room", IBV_WR_SEND},    /* the same, to receives whose memory has no bytes */
+	{"inline", IBV_WR_SEND},     /* the payload is copied by the post */
 	{"long_read", IBV_WR_RDMA_READ}, /* several requests of the transport */
 };
 
@@ -167,6 +171,8 @@ world_make(struct world *w, bool srq)
 	check_pointer("reg_mr", w->mr);
 	w->mw = ibv_alloc_mw(w->pd, IBV_MW_TYPE_2);
 	check_pointer("alloc_mw", w->mw);
+	w->window = ibv_alloc_mw(w->pd, IBV_MW_TYPE_1);
+	check_pointer("alloc_mw", w->window);
 	ah.grh.dgid = w->gid;
 	w->ah = ibv_create_ah(w->pd, &ah);
 	check_pointer("create_ah", w->ah);
@@ -254,17 +260,26 @@ request_of(struct world *w, const struct operation *op, unsigned n, struct ibv_s
 	return wr;
 }
 
+static bool
+completion_take(struct ibv_cq *cq, struct ibv_wc *wc)
+{
+	int n = ibv_poll_cq(cq, 1, wc);
+
+	check_other("poll_cq", n >= 0);
+	return n == 1;
+}
+
 static void
 completions_take(struct world *w)
 {
 	struct ibv_wc wc;
 
-	while (ibv_poll_cq(w->cq[0], 1, &wc) == 1) {
+	while (completion_take(w->cq[0], &wc)) {
 		w->requests_seen++;
 		line_add(w, "request %u: %u %u\n", (unsigned)wc.wr_id, wc.status,
 			wc.vendor_err);
 	}
-	while (ibv_poll_cq(w->cq[1], 1, &wc) == 1) {
+	while (completion_take(w->cq[1], &wc)) {
 		w->receives_seen++;
 		line_add(w, "receive %u: %u", (unsigned)wc.wr_id, wc.status);
 		if (wc.status == IBV_WC_SUCCESS && (wc.wc_flags & IBV_WC_WITH_IMM) != 0)
@@ -287,14 +302,38 @@ events_take(struct world *w)
 }
 
 /* Waits for these, and ends when the CQ of QP 1 has failed. */
+static bool
+world_misses(const struct world *w, unsigned requests, unsigned receives, unsigned events)
+{
+	return (!w->cq_failed && w->requests_seen < requests) ||
+	       w->receives_seen < receives || w->events_seen < events;
+}
+
 static void
 world_wait(struct world *w, unsigned requests, unsigned receives, unsigned events)
 {
-	while ((!w->cq_failed && w->requests_seen < requests) ||
-		w->receives_seen < receives || w->events_seen < events) {
+	struct await limit = {.pauses = 0};
+	bool more = true;
+
+	while (world_misses(w, requests, receives, events)) {
+		check_other("waited in vain", more);
+		more = await_goes_on(&limit);
 		completions_take(w);
 		events_take(w);
 	}
+}
+
+static int
+window_bind(struct world *w, unsigned n)
+{
+	struct ibv_mw_bind bind = {.wr_id = n,
+		.send_flags = IBV_SEND_SIGNALED,
+		.bind_info = {.mr = w->mr,
+			.addr = (uintptr_t)memory,
+			.length = LENGTH,
+			.mw_access_flags = IBV_ACCESS_REMOTE_WRITE}};
+
+	return ibv_bind_mw(w->qp[0], w->window, &bind);
 }
 
 static void
@@ -309,7 +348,10 @@ requests_post(struct world *w, const struct operation *op, bool list)
 			wr[i].next = i + 1 < w->requests ? &wr[i + 1] : NULL;
 			continue;
 		}
-		check("post_send", ibv_post_send(w->qp[0], &wr[i], &bad));
+		if (strcmp(op->name, "bind_mw") == 0)
+			check("bind_mw", window_bind(w, i + 1));
+		else
+			check("post_send", ibv_post_send(w->qp[0], &wr[i], &bad));
 		world_wait(w, i + 1, 0, 0);
 	}
 	if (list)
@@ -400,6 +442,8 @@ main(int argc, char **argv)
 	const struct operation *op = operations;
 	unsigned type = 0;
 
+	/* It polls: it may not outlive a test that is ended. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (argc < 7 || argc > 8 || atoi(argv[4]) > REQUESTS_MAX)
 		return 2;
 	while (type < 4 && strcmp(types[type], argv[1]) != 0)

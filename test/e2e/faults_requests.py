@@ -187,6 +187,9 @@ def counts():
             seen = program(daemon, Script(rule), "rc", "send", "list", 5, 5, 0)
             case("never applied: %s" % rule, seen.statuses == [0] * 5 and "line 1: the rule was never applied; "
                  "fault_requests counted %s, and created 2 QPs and 0 SRQs" % counted in seen.done.stderr, seen)
+        seen = program(daemon, Script("100% of requests: fail memory-window-bind"), "rc", "bind_mw", "single", 5, 0, 0)
+        case("requests of ibv_bind_mw() count, and no rule concerns them", seen.statuses == [0] * 5 and
+             "counted 5 send requests" in seen.done.stderr, seen)
         seen = program(daemon, Script("request 6: fail retry-exceeded"), "rc", "send", "list", 4, 1, 0, "again")
         case("requests behind RESET count on", seen.statuses == [0, RETRY_EXC, 5, 5], seen)
         done = Script("receive 65 of qp 1: fail local-protection").run(daemon, CALLS, "full")

@@ -11,13 +11,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import process  # noqa: E402
 from daemon import LIBRARY, Daemon, both, wait_for_port  # noqa: E402
 from faults import FAULTS, SOURCE, Script  # noqa: E402
-from faults_requests import PROGRAM, RETRY_EXC, RTS, Seen, applied, check  # noqa: E402
+from faults_requests import PROGRAM, RETRY_EXC, RTS, applied, check, program  # noqa: E402
 from process import Process, until  # noqa: E402
 from tap import case, run  # noqa: E402
-
-
-def program(daemon, script, *words, options=()):
-    return Seen(script.run(daemon, PROGRAM, *(str(word) for word in words), options=options))
 
 
 def messages(seen):
@@ -144,15 +140,17 @@ def pairs():
                 lines = applied_of(script)
                 case("%s by %s" % (words[0], "the daemon" if off else "a pair"), good and
                      sorted(lines) == sorted(LOST.splitlines()), (text, lines))
-        words = ["ib_write_bw", "-F", "-x", "0", "-D", "2", "-s", "16384"]
+        words = ["ib_write_bw", "-F", "-x", "0", "-n", "5000", "-s", "16384"]
         script = Script("drop 0.1% of packets of qp 1\n")
+        until(lambda: daemon.status()["clients"] == [])
+        before = daemon.status()["departed"]["pair_packets"]
         server = daemon.start(*words)
         wait_for_port(18515, server, 10)
         client = Process(script.words(*words, "127.0.0.1"), env=daemon.env)
-        direct = until(lambda: [c["pair_packets"] > 1000 for c in daemon.status()["clients"]] == [True, True])
-        served, status, text = both(server, client, 30)
+        served, status, text = both(server, client, 60)
+        direct = until(lambda: daemon.status()["departed"]["pair_packets"] - before > 5000)
         case("packets of a pair are lost, and the rest goes by it", direct and (served, status) == (0, 0) and
-             len(applied_of(script)) > 10, text)
+             len(applied_of(script)) > 10, (daemon.status(), len(applied_of(script)), text))
 
 
 def errors():

@@ -4,7 +4,9 @@
 test/mutants/*.mutants applies to the tree. Usage: mutants_test.py SOURCE"""
 
 import os
+import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/lib"))
 import cases  # noqa: E402
@@ -55,6 +57,17 @@ def put(function, line="return a + b;"):
     return None if place is None else place.text("\treturn a - b;").split("\n").index("\treturn a - b;")
 
 
+def stopped(script, limit_s):
+    """Starts a shell script, which prints a line and waits, stops it, and returns its status and what else it printed."""
+    workspace = mutants.Workspace(tempfile.gettempdir())
+    with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, text=True,
+                          start_new_session=True) as process:
+        process.stdout.readline()
+        workspace.running = [process]
+        workspace.stop(limit_s)
+        return process.returncode, process.stdout.read()
+
+
 def main():
     source = sys.argv[1]
     faults = mutants.read_all(source)
@@ -81,6 +94,12 @@ def main():
          mutants.draw(drawable, 30, "hash", {"changed"}) == [{"fault": str(n)} for n in drawn]),
         ("another commit draws others",
          mutants.draw(drawable, 30, "other", {"changed"}) != [{"fault": str(n)} for n in drawn]),
+    ]
+    rows += [
+        ("a killer that is stopped ends what it has started",
+         stopped("trap 'echo ended; exit 3' TERM; echo begins; while :; do sleep 0.01; done", 60) == (3, "ended\n")),
+        ("a killer that does not end is killed",
+         stopped("trap '' TERM; echo begins; while :; do sleep 0.01; done", 0.1) == (-9, "")),
     ]
     rows += [("applies: " + f["fault"], mutants.locate(source, f) is not None) for f in faults]
     return cases.run([(name, bool(good), True) for name, good in rows])

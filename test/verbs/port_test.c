@@ -387,6 +387,7 @@ TEST_WITH(test_slowest, api_setup, api_teardown)
 	memset(later, 0xA5, sizeof(later));
 	n = rocade_port_slowest_sized(pair.a.port, &later[0].row, 8, sizeof(later[0]));
 	assert_int_equal(n, 1);
+	assert_int_equal(rocade_port_slowest(pair.a.port, NULL, 8), 1);
 	assert_string_equal(r->type, "RC");
 	assert_string_equal(r->operation, "send");
 	assert_int_equal(r->qpn, pair.a.qp[0]->qp_num);

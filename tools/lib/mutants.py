@@ -39,6 +39,7 @@ SIM_SEEDS = 800       # per process, of two
 WAIT_S = 20           # and as long as it takes without a mutant
 LOOP_S = 4            # of CPU time, and 3 times that without a mutant
 USUAL_S = 300         # without a mutant
+STOP_S = 5            # that a killer has to end what it has started
 SLOWEST = 20          # mutants whose time is printed
 COPIED = ("app", "drivers", "include", "lib", "test", "meson.build", "meson_options.txt", "docs",
           "config", "tools")
@@ -286,9 +287,16 @@ class Workspace:
             finally:
                 self.stop()
 
-    def stop(self):
-        for process in self.running:
-            if process.poll() is None:
+    def stop(self, limit_s=STOP_S):
+        """Ends what runs. What a killer has started is in other process groups: only the killer can end it."""
+        running = [process for process in self.running if process.poll() is None]
+        for process in running:
+            os.killpg(process.pid, signal.SIGTERM)
+        end = time.monotonic() + limit_s
+        for process in running:
+            try:
+                process.wait(max(0, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
         self.running = []

@@ -317,6 +317,30 @@ TEST(writes_in_front_of_a_flush_are_checked)
 	exchange_check(&host, &conn);
 	assert_int_equal(posts, 2);
 	assert_int_equal(le64toh(last.u.check.writes), 8);
+	conn.ring.asked_ns = 0;
+	conn.ring.checked = 8;
+	conn.ring.acked = 9;
+	conn.ring.flushed = 4;
+	exchange_check(&host, &conn);
+	assert_int_equal(posts, 2); /* the receiver would not answer */
+}
+
+/* Its answer may be under way: that is about these WRITEs, too. */
+TEST(a_repeated_question_is_about_the_same_writes)
+{
+	both_begin(false);
+	host.exchange.peer.slots = 8;
+	conn.ring.acked = conn.ring.flushed = 4;
+	exchange_check(&host, &conn);
+	assert_int_equal(le64toh(last.u.check.writes), 4);
+	conn.ring.acked = conn.ring.flushed = 8;
+	conn.ring.asked_ns = 1;
+	exchange_tick(&host, 1 + EXCHANGE_AGAIN_NS);
+	assert_int_equal(last.kind, EXCHANGE_CHECK);
+	assert_int_equal(le64toh(last.u.check.writes), 4);
+	conn.ring.asked_ns = 0;
+	exchange_check(&host, &conn);
+	assert_int_equal(le64toh(last.u.check.writes), 8);
 }
 
 /* Several runs over the same connection. */

@@ -96,7 +96,7 @@ list_post(const char *text, unsigned has_room, unsigned *n)
 			.send_flags = IBV_SEND_SIGNALED};
 		if (text[i] != 'f')
 			continue;
-		wr[i].opcode = (enum ibv_wr_opcode)WR_FLUSH;
+		wr[i].opcode = (enum ibv_wr_opcode)ROCADE_WR_FLUSH;
 		wr[i].wr.atomic.rkey = 7;
 		wr[i].wr.atomic.remote_addr = 8;
 		wr[i].wr.atomic.compare_add = 9;

@@ -149,7 +149,7 @@ request_run(const struct ibv_send_wr *wr, uint8_t *buf, uint32_t len)
 {
 	void *remote = (void *)(uintptr_t)wr->wr.rdma.remote_addr;
 
-	if (wr->opcode == (enum ibv_wr_opcode)WR_FLUSH) {
+	if (wr->opcode == (enum ibv_wr_opcode)ROCADE_WR_FLUSH) {
 		flushes[wr->wr.atomic.swap]++;
 		assert_int_equal(wr->wr.atomic.rkey, rx.target.map.rkey);
 		assert_int_equal(len, 0);

@@ -328,3 +328,33 @@ TEST(each_copy_of_a_packet_is_drawn_for_itself)
 		sent(qp1, 1, 2), "1.1.1:1 1.1.2:1 1.2.1:1 1.2.2:1 1.3.1:1 1.3.2:1 ");
 	plan_end();
 }
+
+/* A bit for each of 64 requests whose packet with this number is drawn. */
+static uint64_t
+drawn_packets(uint64_t seed, struct fault_queue queue, uint64_t number, uint64_t copy)
+{
+	uint64_t bits = 0;
+
+	plan_make("drop 50% of packets", seed, "p");
+	for (unsigned i = 0; i < 64; i++) {
+		struct fault_packet packet = {
+			.request = i + 1, .packet = number, .copy = copy};
+
+		if (fault_plan_packet(&plan, queue, &packet).rule != NULL)
+			bits |= UINT64_C(1) << i;
+	}
+	plan_end();
+	return bits;
+}
+
+/* Numbers whose bits could add up to those of another packet, seed or QP. */
+TEST(packets_of_different_seeds_and_queues_are_drawn_apart)
+{
+	uint64_t other = drawn_packets(1, qp1, 2, 1);
+
+	assert_int_equal(drawn_packets(1, qp1, 2, 1), other);
+	assert_int_not_equal(drawn_packets(2, qp1, 1, 1), other);
+	assert_int_not_equal(drawn_packets(1, qp2, 1, 1), other);
+	assert_int_not_equal(drawn_packets(1, qp1, 1, 1), other);
+	assert_int_not_equal(drawn_packets(1, qp1, 2, 2), other);
+}
