@@ -8,6 +8,7 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
+#include "preload/fault_connections.h"
 #include "preload/fault_function.h"
 #include "preload/fault_process.h"
 #include "preload/fault_queues.h"
@@ -17,20 +18,6 @@
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
-/* Returns the next function of this name. A plugin that was opened by dlopen() may have librdmacm for itself:
- * then that is not in the search order. */
-static void *
-next_function(const char *name, const char *node)
-{
-	void *found = real_dlvsym()(RTLD_NEXT, name, node);
-	void *library;
-
-	if (found != NULL || strncmp(name, "rdma_", 5) != 0)
-		return found;
-	library = dlopen("librdmacm.so.1", RTLD_LAZY | RTLD_LOCAL);
-	return library != NULL ? real_function_of(library, name) : NULL;
-}
-
 #define NEXT(function, node)                                                             \
 	__extension__({                                                                  \
 		static __typeof__(&function) next_;                                      \
@@ -38,7 +25,8 @@ next_function(const char *name, const char *node)
 			__atomic_load_n(&next_, __ATOMIC_RELAXED);                       \
                                                                                          \
 		if (found_ == NULL) {                                                    \
-			found_ = (__typeof__(&function))next_function(#function, node);  \
+			found_ = (__typeof__(&function))fault_next_function(             \
+				#function, node);                                        \
 			__atomic_store_n(&next_, found_, __ATOMIC_RELAXED);              \
 		}                                                                        \
 		found_;                                                                  \
@@ -102,6 +90,26 @@ is_elsewhere(const struct ibv_context *verbs)
 				__builtin_return_address(0), (const void *)next))        \
 			err = fault_refusal(FAULT_##call);                               \
 		return err != 0 ? fail_##kind(err) : next arguments;                     \
+	}
+
+/* Such a call, on an ID, whose connection a rule may concern, too. */
+#define CONNECTION(call, function, parameters, arguments)                                \
+	EXPORT int function parameters                                                   \
+	{                                                                                \
+		__typeof__(&function) next = NEXT(function, "RDMACM_1.0");               \
+		bool faulty = false;                                                     \
+		int err = next == NULL ? ENOSYS : 0;                                     \
+                                                                                         \
+		if (err == 0 && !is_elsewhere(id->verbs) &&                              \
+			!fault_same_library(                                             \
+				__builtin_return_address(0), (const void *)next))        \
+			err = fault_connection_call(FAULT_##call, id, &faulty);          \
+		if (err == 0)                                                            \
+			fault_connection_made(id);                                       \
+		err = err != 0 ? fail_minus(err) : next arguments;                       \
+		if (err != 0 && faulty)                                                  \
+			fault_connection_forget(id);                                     \
+		return err;                                                              \
 	}
 
 #define QUEUE(object, call, create, destroy, attributes)                                 \
@@ -215,6 +223,8 @@ rocade_faults_function(const char *name)
 	} entries[] = {
 #define VERB(kind, type, call, function, ...) {#function, (void (*)(void))function},
 #define CM(kind, type, call, function, ...) {#function, (void (*)(void))function},
+#define CONNECTION(call, function, parameters, arguments)                                \
+	{#function, (void (*)(void))function},
 #define MODIFY(call, function) {#function, (void (*)(void))function},
 #define QUEUE(object, call, create, destroy, attributes)                                 \
 	{#create, (void (*)(void))create}, {#destroy, (void (*)(void))destroy},

@@ -18,6 +18,7 @@
 #include "base/off.h"
 #include "preload/fault_process.h"
 #include "preload/fault_queues.h"
+#include "preload/real_dl.h"
 
 #define REPORTED_MAX 10
 
@@ -139,6 +140,19 @@ fault_same_library(const void *a, const void *b)
 
 	return dladdr(a, &of_a) != 0 && dladdr(b, &of_b) != 0 &&
 	       of_a.dli_fbase == of_b.dli_fbase;
+}
+
+/* A plugin that was opened by dlopen() may have librdmacm for itself: then that is not in the search order. */
+void *
+fault_next_function(const char *name, const char *node)
+{
+	void *found = real_dlvsym()(RTLD_NEXT, name, node);
+	void *library;
+
+	if (found != NULL || strncmp(name, "rdma_", 5) != 0)
+		return found;
+	library = dlopen("librdmacm.so.1", RTLD_LAZY | RTLD_LOCAL);
+	return library != NULL ? real_function_of(library, name) : NULL;
 }
 
 /* Signals that a write raises, which would end the program: a file at its limit (RLIMIT_FSIZE), a pipe without a
@@ -295,14 +309,19 @@ fault_packet_hit(struct fault_queue queue, const struct fault_packet *packet)
 	return fault_plan_packet(&self.plan, queue, packet);
 }
 
+struct fault_hit
+fault_call_hit(enum fault_call call)
+{
+	if (fault_inside != 0 || !fault_is_possible(call))
+		return (struct fault_hit){.rule = NULL};
+	return fault_plan_next(&self.plan, call);
+}
+
 int
 fault_refusal(enum fault_call call)
 {
-	struct fault_hit hit;
+	struct fault_hit hit = fault_call_hit(call);
 
-	if (fault_inside != 0 || !fault_is_possible(call))
-		return 0;
-	hit = fault_plan_next(&self.plan, call);
 	if (hit.rule == NULL)
 		return 0;
 	fault_hit_apply(&hit);

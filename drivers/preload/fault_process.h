@@ -14,6 +14,8 @@ extern __thread unsigned fault_inside;
 bool fault_is_possible(unsigned counted);
 /* Counts a call. Returns the errno by which it is refused, or 0. Sets errno, and writes the line of the journal then. */
 int fault_refusal(enum fault_call call);
+/* Only counts it. */
+struct fault_hit fault_call_hit(enum fault_call call);
 /* As fault_plan_request(). */
 struct fault_hit fault_request_hit(
 	unsigned counted, struct fault_queue queue, uint64_t number, unsigned kind);
@@ -27,6 +29,9 @@ void fault_hit_apply(const struct fault_hit *hit);
 
 /* Prints an error, once it is known that the process has faults. */
 void fault_report(const char *what);
+
+/* Returns the function that is behind this library in the search order, or NULL. node: of its version. */
+void *fault_next_function(const char *name, const char *node);
 
 /* Whether both addresses are in one shared object. */
 bool fault_same_library(const void *a, const void *b);

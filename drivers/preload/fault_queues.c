@@ -123,6 +123,7 @@ queue_add(const void *handle, enum fault_object_type type, unsigned of)
 	if (q != NULL) {
 		q->name = (struct fault_queue){.type = type, .number = *made};
 		q->type = of;
+		__atomic_store_n(&q->id, NULL, __ATOMIC_RELAXED);
 		q->requests = q->receives = q->before = q->packets = 0;
 		complete = packets_watch(q);
 		/* The thread that posts to it has the object from this one. */

@@ -11,12 +11,15 @@
 #include "faults/faults.h"
 #include "verbs/fault_hooks.h"
 
+struct rdma_cm_id;
+
 struct counted_queue {
 	struct counted_queue *next; /* in its bucket */
 	const void *handle;         /* the object of the program; NULL: it is gone */
 	bool leaving; /* it is being destroyed: not to be used for another one */
 	struct fault_queue name;
-	unsigned type; /* FAULT_OF_* */
+	unsigned type;         /* FAULT_OF_* */
+	struct rdma_cm_id *id; /* whose connection the QP has; NULL: none that is known */
 	uint64_t requests, receives;
 	/* Of a QP, for packets: written with the lock of its engine, and by calls that find it in RESET. */
 	uint64_t before;  /* requests that were posted before the last RESET */

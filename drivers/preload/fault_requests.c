@@ -7,6 +7,7 @@
 
 #include <rocade/flush.h>
 
+#include "preload/fault_connections.h"
 #include "preload/fault_process.h"
 #include "preload/fault_queues.h"
 #include "preload/fault_requests.h"
@@ -94,6 +95,13 @@ event_cause(const struct fault_hit *hit, struct ibv_qp *qp, struct ibv_srq *srq)
 {
 	enum ibv_event_type type = (enum ibv_event_type)hit->rule->err;
 
+	if (hit->rule->err == FAULT_CM_DISCONNECTED) {
+		if (!fault_connection_is_open(qp))
+			return false;
+		fault_hit_apply(hit);
+		fault_connection_break(qp);
+		return true;
+	}
 	if (!verbs_hooks()->event_possible(type, qp, srq))
 		return false;
 	fault_hit_apply(hit);

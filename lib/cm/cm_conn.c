@@ -257,6 +257,26 @@ cm_disconnect(struct cm_conn *conn, const void *private, size_t len, uint64_t no
 	return 0;
 }
 
+bool
+cm_sends(const struct cm_conn *conn, enum mad_attr attr)
+{
+	switch (attr) {
+	case MAD_REP:
+		return conn->state == CM_REQ_RCVD;
+	case MAD_RTU:
+		return conn->state == CM_REP_RCVD;
+	default: /* MAD_DREQ */
+		return conn->state == CM_ESTABLISHED || conn->state == CM_REP_SENT;
+	}
+}
+
+void
+cm_break(struct cm_conn *conn, uint64_t now)
+{
+	conn->cm->stats.faults++;
+	conn_stale(conn, now);
+}
+
 void *
 cm_awaited_user(const struct cm_conn *conn)
 {

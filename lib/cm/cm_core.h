@@ -254,6 +254,15 @@ int cm_established(struct cm_conn *conn, uint64_t now);
  * the peer. Returns -ENOTCONN also if that was done already. */
 int cm_disconnect(struct cm_conn *conn, const void *private, size_t len, uint64_t now);
 
+/* For rules of rocade-run --faults. cm_sends(): whether the user's next call has the connection send a REP, an RTU or a
+ * DREQ. cm_lose(): a message of this kind that the connection has sent in this call is lost, and its timer runs as ever.
+ * cm_break(): the connection, of which cm_sends() a DREQ, ends as one that the peer has lost (IBA 12.9.8.3.1).
+ * cm_count_fault(): the caller has caused another one. */
+bool cm_sends(const struct cm_conn *conn, enum mad_attr attr);
+void cm_lose(struct cm_conn *conn, enum mad_attr attr);
+void cm_break(struct cm_conn *conn, uint64_t now);
+void cm_count_fault(struct cm *cm);
+
 /* Returns the user of the connection that has got the DREQ of this one, if that is a connection of this manager whose
  * user has not answered; else NULL. */
 void *cm_awaited_user(const struct cm_conn *conn);

@@ -20,6 +20,26 @@ cm_send(struct cm *cm, const struct cm_path *path, const struct mad *mad)
 		(struct cm_out){.mad = *mad, .path = *path};
 }
 
+void
+cm_lose(struct cm_conn *conn, enum mad_attr attr)
+{
+	struct cm *cm = conn->cm;
+	const struct mad *last = &cm->out[(cm->out_tail - 1) % CM_TX_QUEUE_LEN].mad;
+
+	/* A full queue has dropped it. */
+	if (!cm_has_tx(cm) || mad_attr_of(last) != attr ||
+		mad_local_id(last) != conn->local_id)
+		return;
+	cm->out_tail--;
+	cm->stats.faults++;
+}
+
+void
+cm_count_fault(struct cm *cm)
+{
+	cm->stats.faults++;
+}
+
 /* answers_until_ns: when the answers so far would all have left, one each
  * ANSWER_INTERVAL_NS. */
 static bool

@@ -54,14 +54,35 @@ static const struct value {
 } values[] = {
 #define COUNTED_request FAULT_REQUESTS
 #define COUNTED_receive FAULT_RECEIVES
+#define COUNTED_rdma_accept FAULT_rdma_accept
+#define COUNTED_rdma_connect FAULT_rdma_connect
+#define COUNTED_rdma_disconnect FAULT_rdma_disconnect
+#define COUNTED_rdma_resolve_addr FAULT_rdma_resolve_addr
+#define COUNTED_rdma_resolve_route FAULT_rdma_resolve_route
 #define COMPLETION(counted, name, status, kinds, types, rule, test)                      \
 	{COUNTED_##counted, FAULT_FAIL, name, status, (kinds) | (types), rule},
 #define PACKET(name, effect, rule, test)                                                 \
 	{FAULT_PACKETS, FAULT_PACKET, name, effect, 0, rule},
 #define EVENT(counted, name, event, kinds, types, rule, test)                            \
 	{COUNTED_##counted, FAULT_EVENT, name, event, (kinds) | (types), rule},
+#define CM(counted, action, name, value, rule, test)                                     \
+	{COUNTED_##counted, FAULT_##action, name, value, PACKETS | LOCAL | RC, rule},
 #include <faults.def>
 };
+
+/* Of rules of requests and calls. */
+static const struct {
+	const char *word;
+	enum fault_action action;
+	const char *value; /* the word for its values */
+} actions[] = {
+	{"fail", FAULT_FAIL, "STATUS"},
+	{"event", FAULT_EVENT, "EVENT"},
+	{"reject", FAULT_REJECT, "REASON"},
+	{"lose", FAULT_LOSE, "MESSAGE"},
+};
+
+#define ACTIONS (sizeof(actions) / sizeof(actions[0]))
 
 #define VALUES (sizeof(values) / sizeof(values[0]))
 #define ERRORS (sizeof(errors) / sizeof(errors[0]))
@@ -146,20 +167,67 @@ fault_calls_list(char *out, size_t size)
 		names_add(out, size, calls[i].name);
 }
 
+static bool
+value_is_of(const struct value *v, const struct fault_rule *r)
+{
+	return v->counted == r->call && v->action == r->action;
+}
+
+static bool
+has_values(const struct fault_rule *r)
+{
+	size_t i = 0;
+
+	while (i < VALUES && !value_is_of(&values[i], r))
+		i++;
+	return i < VALUES;
+}
+
 void
 fault_errors_list(enum fault_call call, char *out, size_t size)
 {
+	char action[32];
+
 	out[0] = '\0';
 	for (size_t i = 0; i < ERRORS; i++) {
 		if (errors[i].call == call)
 			names_add(out, size, errors[i].name);
 	}
+	for (size_t i = 0; i < ACTIONS; i++) {
+		struct fault_rule r = {
+			.call = (uint8_t)call, .action = (uint8_t)actions[i].action};
+
+		if (!has_values(&r))
+			continue;
+		snprintf(action, sizeof(action), "%s %s", actions[i].word,
+			actions[i].value);
+		names_add(out, size, action);
+	}
 }
 
-static bool
-value_is_of(const struct value *v, const struct fault_rule *r)
+bool
+fault_action_named(struct fault_rule *r, const char *word, size_t len)
 {
-	return v->counted == r->call && v->action == r->action;
+	struct fault_rule named = {.call = r->call};
+
+	for (size_t i = 0; i < ACTIONS; i++) {
+		named.action = (uint8_t)actions[i].action;
+		if (is_named(actions[i].word, word, len) && has_values(&named)) {
+			r->action = named.action;
+			return true;
+		}
+	}
+	return false;
+}
+
+const char *
+fault_action_name(const struct fault_rule *r)
+{
+	size_t i = 0;
+
+	while (i + 1 < ACTIONS && actions[i].action != r->action)
+		i++;
+	return actions[i].word;
 }
 
 /* Returns the row of a rule, or NULL. */

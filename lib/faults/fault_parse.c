@@ -2,10 +2,11 @@
 /* The parser of scripts. The grammar is in rocade-faults(1):
  *
  *     line  = [rule] ["#" comment]
- *     rule  = ["in" STRING ":"] (call NAME ":" ERROR | request ":" action | EFFECT packets)
+ *     rule  = ["in" STRING ":"] (call NAME ":" (ERROR | deed) | request ":" action | EFFECT packets)
  *     call  = "call" N "of" | "each" Nth | P "%" "of"
  *     request = (KIND N | "each" Nth KIND | P "%" "of" KIND "s") ["of" ("qp" | "srq") N]
  *     action = "fail" STATUS ["vendor" N] | "event" EVENT
+ *     deed = "event" EVENT | "reject" REASON | "lose" MESSAGE
  *     packets = (["copy" N "of"] "packet" N "of" "request" N | "each" Nth "packet" | P "%" "of" "packets") ["of" "qp" N]
  *
  * KIND is "request" or "receive".
@@ -221,31 +222,7 @@ line_end_read(struct parser *p, struct word w, const char *valid)
 	return w.len == 0 || refuse(p, EINVAL, w, valid);
 }
 
-/* ":" ERROR, to the end of the line, behind the name w of a call. more: what is valid there, too. */
-static bool
-call_read(struct parser *p, struct fault_rule *r, struct word w, const char *more)
-{
-	char valid[FAULT_WHY_MAX / 2];
-	size_t len = strlen(more);
-
-	r->call = (uint8_t)fault_call_named(w.at, w.len);
-	if (r->call == FAULT_CALLS) {
-		strcpy(valid, more);
-		fault_calls_list(valid + len, sizeof(valid) - len);
-		return refuse(p, EINVAL, w, valid);
-	}
-	if (!expect(p, ":"))
-		return false;
-	w = word_next(p);
-	r->err = fault_error_named((enum fault_call)r->call, w.at, w.len);
-	if (r->err == 0) {
-		fault_errors_list((enum fault_call)r->call, valid, sizeof(valid));
-		return refuse(p, EINVAL, w, valid);
-	}
-	return line_end_read(p, word_next(p), END_VALID);
-}
-
-/* STATUS ["vendor" N] | EVENT, to the end of the line */
+/* STATUS ["vendor" N] | EVENT | REASON | MESSAGE, to the end of the line */
 static bool
 outcome_read(struct parser *p, struct fault_rule *r)
 {
@@ -271,6 +248,32 @@ outcome_read(struct parser *p, struct fault_rule *r)
 	return line_end_read(p, w, END_VALID);
 }
 
+/* ":" (ERROR | deed), to the end of the line, behind the name w of a call. more: what is valid there, too. */
+static bool
+call_read(struct parser *p, struct fault_rule *r, struct word w, const char *more)
+{
+	char valid[FAULT_WHY_MAX / 2];
+	size_t len = strlen(more);
+
+	r->call = (uint8_t)fault_call_named(w.at, w.len);
+	if (r->call == FAULT_CALLS) {
+		strcpy(valid, more);
+		fault_calls_list(valid + len, sizeof(valid) - len);
+		return refuse(p, EINVAL, w, valid);
+	}
+	if (!expect(p, ":"))
+		return false;
+	w = word_next(p);
+	if (fault_action_named(r, w.at, w.len))
+		return outcome_read(p, r);
+	r->err = fault_error_named((enum fault_call)r->call, w.at, w.len);
+	if (r->err == 0) {
+		fault_errors_list((enum fault_call)r->call, valid, sizeof(valid));
+		return refuse(p, EINVAL, w, valid);
+	}
+	return line_end_read(p, word_next(p), END_VALID);
+}
+
 /* ["of" ("qp" | "srq") N] ":" action */
 static bool
 requests_read(struct parser *p, struct fault_rule *r)
@@ -293,11 +296,7 @@ requests_read(struct parser *p, struct fault_rule *r)
 			p, EINVAL, w, receives ? "of qp N, of srq N, :" : "of qp N, :");
 	}
 	w = word_next(p);
-	if (word_is(w, "fail"))
-		r->action = FAULT_FAIL;
-	else if (word_is(w, "event"))
-		r->action = FAULT_EVENT;
-	else
+	if (!fault_action_named(r, w.at, w.len))
 		return refuse(p, EINVAL, w, "fail STATUS, event EVENT");
 	return outcome_read(p, r);
 }

@@ -26,12 +26,33 @@ which_explain(const struct fault_rule *r, const char *unit, FILE *to)
 			(double)r->number * 100 / FAULT_MILLION, unit);
 }
 
+/* Prints what happens to the connection of the calls. */
+static void
+deed_explain(const struct fault_rule *r, FILE *to)
+{
+	const char *name = fault_value_name(r);
+
+	if (r->action == FAULT_REJECT)
+		fprintf(to, "gets a REJ with the reason %d, %s", r->err, name);
+	else if (r->action == FAULT_LOSE)
+		fprintf(to, "has its first %s lost", name);
+	else
+		fprintf(to, "gets the event %s", name);
+	fprintf(to, ", if it can have it; %s allows it.\n", fault_value_permission(r));
+}
+
 static void
 call_explain(const struct fault_rule *r, FILE *to)
 {
 	enum fault_call call = (enum fault_call)r->call;
 
 	which_explain(r, fault_counts_requests(call) ? "work request" : "call", to);
+	if (r->action != FAULT_REFUSE) {
+		fprintf(to, " of %s succeed%s, and the ID ", fault_call_functions(call),
+			r->when == FAULT_SHARE ? "" : "s");
+		deed_explain(r, to);
+		return;
+	}
 	fprintf(to, " of %s %s refused with %s; %s allows the failure.\n",
 		fault_call_functions(call), r->when == FAULT_SHARE ? "are" : "is",
 		fault_error_name(r->err), fault_permission(call, r->err));
@@ -106,9 +127,12 @@ fault_hit_write(const struct fault_hit *hit, char *out, size_t size)
 	int len;
 
 	if (r->call < FAULT_CALLS) {
-		snprintf(out, size, "call %" PRIu64 " of %s: %s", hit->number,
+		bool refused = r->action == FAULT_REFUSE;
+
+		snprintf(out, size, "call %" PRIu64 " of %s: %s%s%s", hit->number,
 			fault_call_name((enum fault_call)r->call),
-			fault_error_name(r->err));
+			refused ? "" : fault_action_name(r), refused ? "" : " ",
+			refused ? fault_error_name(r->err) : fault_value_name(r));
 		return;
 	}
 	if (r->call == FAULT_PACKETS) {
@@ -124,7 +148,7 @@ fault_hit_write(const struct fault_hit *hit, char *out, size_t size)
 	len = snprintf(out, size, "%s %" PRIu64 " of %s %" PRIu64 ": %s %s",
 		r->call == FAULT_REQUESTS ? "request" : "receive", hit->number,
 		hit->queue.type == FAULT_QP ? "qp" : "srq", hit->queue.number,
-		r->action == FAULT_FAIL ? "fail" : "event", fault_value_name(r));
+		fault_action_name(r), fault_value_name(r));
 	if (r->vendor != 0 && len > 0 && (size_t)len < size)
 		snprintf(out + len, size - (size_t)len, " vendor %" PRIu32, r->vendor);
 }

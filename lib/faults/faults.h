@@ -69,7 +69,21 @@ enum fault_action {
 	FAULT_REFUSE, /* the call, with an errno */
 	FAULT_FAIL,   /* the request completes with an enum ibv_wc_status */
 	FAULT_EVENT,  /* an enum ibv_event_type, with what is behind it */
-	FAULT_PACKET  /* an enum fault_effect on a packet that is sent */
+	FAULT_PACKET, /* an enum fault_effect on a packet that is sent */
+	FAULT_REJECT, /* a connection request gets a REJ with this reason (IBA 12.6.7.2) */
+	FAULT_LOSE    /* a message of the connection manager: an enum fault_cm */
+};
+
+/* A rule does this to a connection. Of FAULT_EVENT no enum ibv_event_type has such a number. */
+enum fault_cm {
+	FAULT_CM_ADDR_ERROR = 256,
+	FAULT_CM_ROUTE_ERROR,
+	FAULT_CM_UNREACHABLE,
+	FAULT_CM_DISCONNECTED,
+	FAULT_CM_REQ,
+	FAULT_CM_REP,
+	FAULT_CM_RTU,
+	FAULT_CM_DREQ
 };
 
 enum fault_effect { FAULT_DROP = 1, FAULT_DUPLICATE, FAULT_DELAY };
@@ -90,7 +104,7 @@ struct fault_rule {
 	uint8_t call; /* enum fault_call, FAULT_REQUESTS, FAULT_RECEIVES or FAULT_PACKETS */
 	uint8_t when;   /* enum fault_when */
 	uint8_t action; /* enum fault_action */
-	int err;        /* errno, status, event or effect: by the action */
+	int err; /* errno, status, event, effect, reason or message: by the action */
 	uint32_t vendor;
 	uint32_t line; /* of the script, from 1 */
 	uint64_t number;
@@ -176,6 +190,9 @@ const char *fault_error_name(int err);
 const char *fault_permission(enum fault_call call, int err);
 /* Sets err of the rule by the name of a status or an event. Returns false if there is none for what it counts. */
 bool fault_value_named(struct fault_rule *r, const char *name, size_t len);
+/* Sets the action of a rule of calls by its word, such as "lose". Returns false if there is none for this call. */
+bool fault_action_named(struct fault_rule *r, const char *word, size_t len);
+const char *fault_action_name(const struct fault_rule *r);
 const char *fault_value_name(const struct fault_rule *r);
 const char *fault_value_permission(const struct fault_rule *r);
 /* Whether it may happen to a request of this kind. */
@@ -184,7 +201,7 @@ void fault_values_list(const struct fault_rule *r, char *out, size_t size);
 /* Sets what a rule counts, its action and its err by the row with this index of docs/faults.def. Returns false behind the
  * last one. */
 bool fault_row(unsigned index, struct fault_rule *r);
-/* Writes the names that are valid, with commas between them. */
+/* Writes the names that are valid, with commas between them; behind those of errors the actions of the call. */
 void fault_calls_list(char *out, size_t size);
 void fault_errors_list(enum fault_call call, char *out, size_t size);
 

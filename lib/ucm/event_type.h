@@ -38,4 +38,24 @@ struct ucm_option_event {
 	uint64_t arg;
 };
 
+/* Another one: a rule of rocade-run --faults concerns the next command of the ID, or the ID at once. -EINVAL if that
+ * cannot happen to it now. */
+#define UCM_ROCADE_FAULT 2
+enum ucm_fault {
+	UCM_FAULT_NONE, /* the rule does not concern the ID after all */
+	UCM_FAULT_ADDR_ERROR, /* the address is not resolved, and UCM_EVENT_ADDR_ERROR says so */
+	UCM_FAULT_ROUTE_ERROR,
+	UCM_FAULT_UNREACHABLE, /* of a request that is not sent */
+	UCM_FAULT_REJECTED,    /* the same; value: the reason of the REJ */
+	UCM_FAULT_LOSE_REQ,    /* such a message is lost once */
+	UCM_FAULT_LOSE_REP,
+	UCM_FAULT_LOSE_RTU, /* that follows the next CONNECT */
+	UCM_FAULT_LOSE_DREQ,
+	UCM_FAULT_BREAK /* at once: the connection ends. value 0: asks only whether it can */
+};
+struct ucm_option_fault {
+	uint32_t fault; /* enum ucm_fault */
+	uint32_t value;
+};
+
 #endif

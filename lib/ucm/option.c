@@ -5,6 +5,7 @@
 
 #include "ucm/id.h"
 #include "ucm/queue.h"
+#include "ucm/ucm_fault.h"
 
 static int
 byte_read(const struct ucm_set_option *cmd, uint8_t *out)
@@ -63,6 +64,17 @@ event_write(const struct ucm_set_option *cmd, struct ucm_id *id)
 	return ucm_event_write(id, event.event, event.status, event.arg);
 }
 
+static int
+fault_write(const struct ucm_set_option *cmd, struct ucm_id *id, uint64_t now)
+{
+	struct ucm_option_fault fault;
+
+	if (cmd->head.optlen != sizeof(fault))
+		return -EINVAL;
+	memcpy(&fault, cmd->value, sizeof(fault));
+	return ucm_fault_set(id, &fault, now);
+}
+
 int
 ucm_do_set_option(struct ucm_call *call)
 {
@@ -75,7 +87,9 @@ ucm_do_set_option(struct ucm_call *call)
 		call->in_len < sizeof(cmd->head) + cmd->head.optlen)
 		return -EINVAL;
 	if (cmd->head.level == UCM_LEVEL_ROCADE)
-		return event_write(cmd, id);
+		return cmd->head.optname == UCM_ROCADE_FAULT
+			       ? fault_write(cmd, id, call->now)
+			       : event_write(cmd, id);
 	/* RDMA_OPTION_IB sets a path record; paths here are given by addresses. */
 	if (cmd->head.level != RDMA_OPTION_ID)
 		return -ENOSYS;

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "ucm/id.h"
+#include "ucm/queue.h"
 #include "ucm/ucm_addr.h"
+#include "ucm/ucm_fault.h"
 #include "ucm/ucm_request.h"
 
 #define BACKLOG_MAX 1024
@@ -42,6 +44,31 @@ qp_read(const struct ucm_call *call, struct ucm_id *id,
 	return 0;
 }
 
+/* As if the request had been sent, and this had come of it. */
+static int
+request_fail(struct ucm *ucm, struct ucm_id *id, enum ucm_event_type type, int status)
+{
+	struct ucm_event *event = ucm_event_new(id, type, status);
+
+	if (event == NULL)
+		return -ENOMEM;
+	id->conn_ended = true;
+	cm_count_fault(ucm->cm);
+	ucm_event_put(event);
+	return 0;
+}
+
+/* Sends the request, or has it fail as a rule says. */
+static int
+request_make(struct ucm *ucm, struct ucm_id *id, uint64_t now)
+{
+	if (ucm_fault_take(id, UCM_FAULT_UNREACHABLE))
+		return request_fail(ucm, id, UCM_EVENT_UNREACHABLE, -ETIMEDOUT);
+	if (ucm_fault_take(id, UCM_FAULT_REJECTED))
+		return request_fail(ucm, id, UCM_EVENT_REJECTED, (int)id->fault.value);
+	return ucm_request_send(ucm, id, now);
+}
+
 int
 ucm_do_connect(struct ucm_call *call)
 {
@@ -64,7 +91,7 @@ ucm_do_connect(struct ucm_call *call)
 		return rc;
 	memcpy(id->private, p->private_data, p->private_data_len);
 	id->private_len = p->private_data_len;
-	rc = ucm_request_send(call->ucm, id, call->now);
+	rc = request_make(call->ucm, id, call->now);
 	if (rc != 0)
 		return rc;
 	id->path_mtu = id->local.path_mtu;
@@ -160,6 +187,7 @@ passive_accept(
 	}
 	if (rc != 0)
 		return rc;
+	ucm_fault_lose(id, UCM_FAULT_LOSE_REP, MAD_REP);
 	id->uid = cmd->uid;
 	id->uid_set = true;
 	return 0;
@@ -194,6 +222,17 @@ accept_failed(struct ucm_id *id, uint64_t now)
 		(void)cm_reject(id->conn, CM_REJ_CONSUMER, NULL, 0, now);
 }
 
+/* Sends the RTU. */
+static int
+active_confirm(struct ucm_id *id, uint64_t now)
+{
+	int rc = cm_confirm(id->conn, NULL, 0, now);
+
+	if (rc == 0)
+		ucm_fault_lose(id, UCM_FAULT_LOSE_RTU, MAD_RTU);
+	return rc;
+}
+
 /* A command without parameters comes from the active side: its QP is ready, and the RTU
  * is sent. */
 int
@@ -209,7 +248,7 @@ ucm_do_accept(struct ucm_call *call)
 	if (rc != 0)
 		return rc;
 	rc = cmd->conn_param.valid ? passive_accept(call, id, cmd)
-				   : cm_confirm(id->conn, NULL, 0, call->now);
+				   : active_confirm(id, call->now);
 	if (rc == 0)
 		id->state = UCM_ACCEPTED;
 	else
@@ -257,8 +296,10 @@ ucm_do_disconnect(struct ucm_call *call)
 		return -EINVAL;
 	id->disconnects = true;
 	/* No error: the peer may have disconnected first. */
-	if (id->conn != NULL)
-		(void)cm_disconnect(id->conn, NULL, 0, call->now);
+	if (id->conn == NULL)
+		return 0;
+	(void)cm_disconnect(id->conn, NULL, 0, call->now);
+	ucm_fault_lose(id, UCM_FAULT_LOSE_DREQ, MAD_DREQ);
 	return 0;
 }
 

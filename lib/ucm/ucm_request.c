@@ -17,6 +17,7 @@
 #include "port/net_addr.h"
 #include "ucm/queue.h"
 #include "ucm/ucm_addr.h"
+#include "ucm/ucm_fault.h"
 #include "ucm/ucm_request.h"
 
 static bool
@@ -126,6 +127,8 @@ request_send(struct ucm *ucm, struct ucm_id *id, uint64_t now)
 			      : cm_connect(ucm->cm, &req, id, now, &id->conn);
 	if (rc != 0)
 		account_give(account, ACCOUNT_cm_connections, 1);
+	else
+		ucm_fault_lose(id, UCM_FAULT_LOSE_REQ, MAD_REQ);
 	return rc == -ENOSPC ? -ENOMEM : rc;
 }
 

@@ -7,6 +7,7 @@
 #include "ucm/id.h"
 #include "ucm/queue.h"
 #include "ucm/ucm_addr.h"
+#include "ucm/ucm_fault.h"
 
 static int
 bind_read(struct ucm_call *call, uint32_t number, const void *sa, size_t len)
@@ -122,6 +123,16 @@ is_reachable(const struct ucm *ucm, const uint8_t gid[16])
 	       ucm->conf.ops.send != NULL;
 }
 
+/* Takes the fault of the ID, if it has this one. */
+static bool
+resolution_fails(struct ucm *ucm, struct ucm_id *id, enum ucm_fault fault)
+{
+	if (!ucm_fault_take(id, fault))
+		return false;
+	cm_count_fault(ucm->cm);
+	return true;
+}
+
 static int
 addr_resolve(struct ucm_call *call, struct ucm_id *id, const struct ucm_addr *src,
 	struct ucm_addr *dst)
@@ -140,8 +151,11 @@ addr_resolve(struct ucm_call *call, struct ucm_id *id, const struct ucm_addr *sr
 	event = ucm_event_new(id, UCM_EVENT_ADDR_RESOLVED, 0);
 	if (event == NULL)
 		return -ENOMEM;
-	status = is_reachable(ucm, dst->gid) ? source_set(ucm, id, dst, call->now)
-					     : -EHOSTUNREACH;
+	if (resolution_fails(ucm, id, UCM_FAULT_ADDR_ERROR))
+		status = -ETIMEDOUT;
+	else
+		status = is_reachable(ucm, dst->gid) ? source_set(ucm, id, dst, call->now)
+						     : -EHOSTUNREACH;
 	if (status == 0) {
 		id->dst = *dst;
 		id->state = UCM_ADDR;
@@ -212,7 +226,12 @@ ucm_do_resolve_route(struct ucm_call *call)
 	event = ucm_event_new(id, UCM_EVENT_ROUTE_RESOLVED, 0);
 	if (event == NULL)
 		return -ENOMEM;
-	id->state = UCM_ROUTE;
+	if (resolution_fails(call->ucm, id, UCM_FAULT_ROUTE_ERROR)) {
+		event->resp.event = UCM_EVENT_ROUTE_ERROR;
+		event->resp.status = (uint32_t)-ETIMEDOUT;
+	} else {
+		id->state = UCM_ROUTE;
+	}
 	ucm_event_put(event);
 	return 0;
 }

@@ -99,6 +99,7 @@ struct ucm_id {
 	struct cm_qp remote;
 	uint8_t path_mtu;
 	bool has_remote; /* the peer's REQ or REP has come: remote is valid */
+	struct ucm_option_fault fault; /* ucm_fault.h */
 	/* the one of ucm->deferred that it is in; NULL: none */
 	struct ucm_id_queue *deferred;
 	TAILQ_ENTRY(ucm_id) deferred_link;

@@ -89,6 +89,7 @@ cm_run(const char *device_address)
 	check_minus("rdma_join_multicast",
 		rdma_join_multicast(member, (struct sockaddr *)&group, NULL));
 	event_wait(clients, RDMA_CM_EVENT_MULTICAST_JOIN);
+	check_minus("rdma_disconnect", rdma_disconnect(client));
 }
 
 void

@@ -71,6 +71,7 @@ CYCLE = function("x_use", "list_add")
 REQUEST_ROW = 'COMPLETION(request, "x-y", IBV_WC_X_ERR, DATA | BYTES, RC,\n\t"IBA 11.6.2, X", "faults.py calls")\n'
 FAULT_ROW = 'FAULT(calls, reg_mr, ENOMEM, "ibv_reg_mr(3), RETURN VALUE", "faults.py calls")\n'
 PACKET_ROW = 'PACKET("drop", FAULT_DROP, "RFC 768, Introduction: lost", "faults.py calls")\n'
+CM_ROW = 'CM(rdma_connect, REJECT, "no-qp", 1, "IBA 12.6.7.2, reason 1", "faults.py calls")\n'
 FAULT_CALL = 'CALL(reg_mr, "ibv_reg_mr()", UNIT_CALL)\n'
 
 # (rule, file, its content, fails?)
@@ -93,6 +94,12 @@ CASES = [
     (tidy.check_faults, "docs/faults.def", FAULT_ROW + PACKET_ROW.replace(" calls", " all"), True),
     (tidy.check_faults, "docs/faults.def", FAULT_ROW + PACKET_ROW.replace("RFC 768, Introduction: lost", ""), True),
     (tidy.check_faults, "docs/faults.def", FAULT_ROW + PACKET_ROW + PACKET_ROW, True),
+    (tidy.check_faults, "docs/faults.def", FAULT_ROW + CM_ROW, False),
+    (tidy.check_faults, "docs/faults.def", FAULT_ROW + CM_ROW.replace(" calls", " all"), True),
+    (tidy.check_faults, "docs/faults.def", FAULT_ROW + CM_ROW.replace("IBA 12.6.7.2, reason 1", ""), True),
+    (tidy.check_faults, "docs/faults.def", FAULT_ROW + CM_ROW.replace("REJECT", "REFUSE"), True),
+    (tidy.check_faults, "docs/faults.def", FAULT_ROW + CM_ROW + CM_ROW, True),
+    (tidy.check_faults, "docs/faults.def", FAULT_ROW + CM_ROW + CM_ROW.replace("connect", "accept"), False),
     (tidy.check_faults, "lib/faults/calls.def", FAULT_CALL + FAULT_CALL.replace("reg_mr", "alloc_pd"), True),
     (tidy.check_layers, "lib/base/x.c", '#include "mem/key.h"\n', True),
     (tidy.check_layers, "lib/mem/x.c", '#include "queue/sq.h"\n', True),

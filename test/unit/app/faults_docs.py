@@ -39,6 +39,21 @@ def main():
     docs.case("the page has the effects on packets", [] if all('"%s"' % name in man for name in effects) else [effects])
     events = set(re.findall(r'^EVENT\(\w+, "([\w-]+)"', text, re.M))
     docs.case("the page has the events", [] if set(re.findall(r"^\.B event ([\w-]+)$", section, re.M)) == events else [events])
+    section = man.split(".SH CONNECTIONS\n")[1].split(".SH")[0]
+    found = re.findall(r'^CM\((\w+), (\w+), "([\w-]+)", (\w+),', text, re.M)
+    reasons = [(name, number) for _, action, name, number in found if action == "REJECT"]
+    docs.case("the page has the reasons of a REJ", [] if re.findall(r"^([\w-]+) \((\d+)\)", section, re.M) == reasons else [
+        reasons])
+    missing = [name for _, action, name, _ in found if action == "EVENT" and not re.search(
+        r"^\.B (?:.*: )?event %s$" % name, section.replace("\\fI", "").replace("\\fB", ""), re.M)]
+    docs.case("the page has the events of connections", missing)
+    sent = {}
+    for call, action, name, _ in found:
+        if action == "LOSE":
+            sent.setdefault(call, []).append(name)
+    listed = {call: names.split(", ") for call, names in re.findall(r"(rdma_\w+): ((?:\w+, )*\w+)[;.]", section.split(
+        ".BI lose")[1])}
+    docs.case("the page has the messages that can be lost", [] if listed == sent else [listed, sent])
     done = docs.run("--help")
     docs.case("--help", [] if done.returncode == 0 and "check FILE" in done.stdout else [done])
     names = re.search(r"^const char \*const rocade_faults_profiles\[\] = \{(.*), NULL\};", docs.read("lib/faults/fault_draw.c"), re.M)
@@ -53,7 +68,7 @@ def main():
     docs.version_check(man)
     example = man.split(".SH EXAMPLES\n.nf\n")[1].split(".fi")[0]
     done = check(example)
-    docs.case("the examples are a script", [] if done.returncode == 0 and "6 rules in all" in done.stdout else [done])
+    docs.case("the examples are a script", [] if done.returncode == 0 and "7 rules in all" in done.stdout else [done])
     for journal in re.findall(r"^in \".* process \d+$", man.split(".SH JOURNAL")[1], re.M):
         done = check(journal)
         docs.case("a line of a journal is a rule: %s" % journal, [] if done.returncode == 0 else [done])

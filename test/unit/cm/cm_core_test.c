@@ -186,3 +186,34 @@ TEST(expired_timers_are_handled_in_batches)
 		cm_release(conns[i], now);
 	cm_destroy(cm);
 }
+
+/* Only the connection's own message of this kind is lost, and only before it has left. */
+TEST(a_message_is_lost_on_purpose)
+{
+	struct cm_request req = request_from(A, 0x112);
+	struct cm_conn *a, *other;
+
+	cm_pair_init(&pair, 4);
+	other = active_connect(&pair);
+	assert_int_equal(cm_connect(pair.cm[A], &req, "a", pair.now, &a), 0);
+	cm_lose(a, MAD_RTU);
+	cm_lose(other, MAD_REQ);
+	assert_int_equal(pair.cm[A]->stats.faults, 0);
+	cm_lose(a, MAD_REQ);
+	assert_int_equal(pair.cm[A]->stats.faults, 1);
+	cm_pair_drain(&pair);
+	expect_wire(&pair, "a:REQ");
+	cm_lose(other, MAD_REQ);
+	assert_int_equal(pair.cm[A]->stats.faults, 1);
+	cm_release(expect_event(&pair, B, CM_EVENT_REQUEST).conn, pair.now);
+	expect_no_event(&pair, B);
+	cm_pair_advance(&pair, 2 * REQ_WAIT_NS);
+	cm_release(expect_event(&pair, B, CM_EVENT_REQUEST).conn, pair.now);
+	cm_pair_drain(&pair);
+	expect_event(&pair, A, CM_EVENT_REJECTED);
+	expect_event(&pair, A, CM_EVENT_REJECTED);
+	cm_release(a, pair.now);
+	cm_release(other, pair.now);
+	cm_pair_advance(&pair, 2 * REQ_WAIT_NS);
+	cm_pair_fini(&pair);
+}

@@ -83,6 +83,75 @@ TEST(a_script_is_explained_in_sentences)
 	free(out);
 }
 
+TEST(a_rule_of_connections)
+{
+	struct fault_script s = parsed("call 1 of rdma_resolve_addr: event addr-error\n"
+				       "each 2nd rdma_connect : reject consumer # x\n"
+				       "1% of rdma_accept:lose rep\n"
+				       "call 4 of rdma_connect: ENOMEM\n"
+				       "request 5 of qp 6: event disconnected");
+	static const struct fault_rule want[] = {
+		{.call = FAULT_rdma_resolve_addr,
+			.when = FAULT_NTH,
+			.action = FAULT_EVENT,
+			.err = FAULT_CM_ADDR_ERROR,
+			.number = 1},
+		{.call = FAULT_rdma_connect,
+			.when = FAULT_EACH_NTH,
+			.action = FAULT_REJECT,
+			.err = 28,
+			.number = 2},
+		{.call = FAULT_rdma_accept,
+			.when = FAULT_SHARE,
+			.action = FAULT_LOSE,
+			.err = FAULT_CM_REP,
+			.number = 10000},
+		{.call = FAULT_rdma_connect,
+			.when = FAULT_NTH,
+			.action = FAULT_REFUSE,
+			.err = ENOMEM,
+			.number = 4},
+		{.call = FAULT_REQUESTS,
+			.when = FAULT_NTH,
+			.action = FAULT_EVENT,
+			.err = FAULT_CM_DISCONNECTED,
+			.number = 5},
+	};
+
+	assert_int_equal(s.count, sizeof(want) / sizeof(want[0]));
+	for (unsigned i = 0; i < s.count; i++) {
+		assert_int_equal(s.rules[i].call, want[i].call);
+		assert_int_equal(s.rules[i].when, want[i].when);
+		assert_int_equal(s.rules[i].action, want[i].action);
+		assert_int_equal(s.rules[i].err, want[i].err);
+		assert_int_equal(s.rules[i].number, want[i].number);
+	}
+	fault_script_free(&s);
+}
+
+TEST(a_rule_of_connections_is_explained_in_sentences)
+{
+	char *out = explained("call 1 of rdma_connect: reject consumer\n"
+			      "each 2nd rdma_accept: lose rep\n"
+			      "5% of rdma_resolve_route: event route-error\n"
+			      "request 9 of qp 1: event disconnected");
+
+	assert_string_equal(out,
+		"line 1: in each process, call 1 of rdma_connect() succeeds, and the ID gets a "
+		"REJ with the reason 28, consumer, if it can have it; IBA 12.6.7.2, reason 28 "
+		"allows it.\n"
+		"line 2: in each process, each 2nd call of rdma_accept() succeeds, and the ID has "
+		"its first rep lost, if it can have it; RFC 768, Introduction: delivery is not "
+		"guaranteed allows it.\n"
+		"line 3: in each process, 5 % of the calls, which the seed draws, of "
+		"rdma_resolve_route() succeed, and the ID gets the event route-error, if it can "
+		"have it; rdma_get_cm_event(3), EVENT TYPES allows it.\n"
+		"line 4: in each process, send request 9 of QP 1 is preceded by the event "
+		"disconnected, if it can have it; IBA 12.9.8.3.1, stale connection allows it.\n"
+		"4 rules in all.\n");
+	free(out);
+}
+
 TEST(a_file_that_cannot_be_read_is_named)
 {
 	struct fault_script s;
@@ -103,7 +172,11 @@ TEST(a_hit_is_written_as_a_rule)
 		"request 5 of qp 1: fail remote-operation vendor 129",
 		"request 6 of qp 1: event cq-error",
 		"receive 1000000000000000000 of srq 9: fail local-length",
-		"receive 2 of qp 4: event qp-fatal", "drop packet 5 of request 6 of qp 7",
+		"receive 2 of qp 4: event qp-fatal",
+		"request 7 of qp 1: event disconnected",
+		"call 1 of rdma_resolve_addr: event addr-error",
+		"call 2 of rdma_connect: reject stale-connection",
+		"call 3 of rdma_accept: lose rep", "drop packet 5 of request 6 of qp 7",
 		"duplicate copy 2 of packet 1 of request 1000000000000000000 of qp 8"};
 
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
