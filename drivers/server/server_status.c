@@ -14,7 +14,7 @@
 
 #define ROWS_MAX 8 /* in a reply; a row has less than SW_DATA_MAX / ROWS_MAX bytes */
 /* A reply about requests looks at no more than that many clients of which none was measured. */
-#define UNMEASURED_MOST 63
+#define UNMEASURED_MOST 64
 static_assert(LATENCY_TEXT_MAX + 64 < SW_DATA_MAX && SLOWEST_TEXT_MAX + 64 < SW_DATA_MAX,
 	"but for what clients say of their requests, of which a reply has one row");
 
@@ -253,8 +253,10 @@ user_from(const struct conn *asker, uint32_t from)
 
 	if (account == NULL || conn_may_see(asker, account->uid))
 		return account;
-	/* The asker may see no other user than its own, which is no user if its uid is that of several. */
-	return from <= asker->uid && !asker->shares_uid ? asker->account : NULL;
+	/* The asker may see no other user than its own. Its account is that of another one if its uid is a
+	 * subordinate uid, and that of several if it shares the uid. */
+	account = asker->account;
+	return conn_may_see(asker, account->uid) && from <= account->uid ? account : NULL;
 }
 
 /* The numbers that clients give of their requests. */
@@ -280,8 +282,8 @@ measured_take(struct measured *measured, const struct sw_client *c)
 	return !latencies_are_empty(&measured->latencies);
 }
 
-/* Takes the numbers of the first client with an id of at least `from` that has any. After UNMEASURED_MOST clients without,
- * also of one without: the next request goes on behind it. Returns false if there is none. */
+/* Takes the numbers of the first client with an id of at least `from` that has any. Of UNMEASURED_MOST clients
+ * without it takes the last one: the next request goes on behind it. Returns false if there is none. */
 static bool
 measured_find(
 	const struct conn *asker, uint32_t from, uint32_t *id, struct measured *measured)
@@ -295,7 +297,7 @@ measured_find(
 		if (!conn_may_see(asker, conn->uid))
 			continue;
 		*id = c->id;
-		if (measured_take(measured, c) || skipped++ == UNMEASURED_MOST)
+		if (measured_take(measured, c) || ++skipped == UNMEASURED_MOST)
 			return true;
 	}
 	return false;

@@ -414,6 +414,15 @@ session_call(struct session *s, const struct sw_request *request, struct sw_repl
 	return rc;
 }
 
+/* Returns the lowest number that the rows of a reply may have. */
+static uint32_t
+rows_from(const struct sw_request *request)
+{
+	if (request->type == SW_STATUS)
+		return request->dest_qpn;
+	return request->type == SW_REPORT ? request->qpn : 0;
+}
+
 int
 session_fetch(
 	struct session *s, const struct sw_request *request, struct sw_data_reply *reply)
@@ -423,6 +432,9 @@ session_fetch(
 	rc = session_send(s, request);
 	if (rc == 0)
 		rc = session_data_read(s, reply);
+	/* With rows that come again a list would have no end. */
+	if (rc == 0 && reply->id < rows_from(request))
+		rc = -ENODEV;
 	session_end_if_lost(s, rc);
 	call_end(s, state);
 	return rc;

@@ -471,12 +471,12 @@ TEST(account_of_a_shared_uid_is_hidden)
 	assert_int_equal(client_attach(&f.b, &c), 0);
 	conn = TAILQ_LAST(&f.b.d->conns, conns);
 	uid = conn->uid;
-	conn->uid = geteuid() + 4711;
+	conn->uid = conn->account->uid = geteuid() + 4711;
 	assert_int_equal(client_fetch(&f.b, c.fd, &req, &reply), 0);
 	conn->shares_uid = true;
 	assert_int_equal(client_fetch(&f.b, c.fd, &req, &reply), ENOENT);
 	conn->shares_uid = false;
-	conn->uid = uid;
+	conn->uid = conn->account->uid = uid;
 	client_detach(&f.b, &c);
 	account_fixture_close(&f);
 }

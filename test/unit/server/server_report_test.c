@@ -366,6 +366,37 @@ TEST(users_see_their_own_clients)
 	users_fixture_close(&f);
 }
 
+/* Returns the error of a request for the rows of users from this uid on. */
+static int
+users_from(struct users_fixture *f, unsigned asker, uint32_t from)
+{
+	struct sw_request req = {
+		.type = SW_STATUS, .qpn = SW_STATUS_USER, .dest_qpn = from};
+
+	return client_fetch(&f->b, f->c[asker].fd, &req, &reply);
+}
+
+/* The owner of a subordinate uid pays for its processes. They have its account, but not its rights. */
+TEST(subordinate_uid_sees_no_user)
+{
+	const uint32_t owner = geteuid() + 1, subordinate = owner + 100000;
+	struct account *higher;
+	struct users_fixture f;
+
+	users_fixture_open(&f);
+	higher = account_open(&f.b.d->accounts, subordinate + 1, 0);
+	assert_int_equal(users_from(&f, 1, owner), 0);
+	assert_int_equal(reply.id, owner);
+	assert_int_equal(users_from(&f, 1, owner + 1), ENOENT);
+	f.other->uid = subordinate;
+	assert_int_equal(users_from(&f, 1, 0), ENOENT);
+	assert_int_equal(users_from(&f, 1, owner), ENOENT);
+	assert_int_equal(users_from(&f, 1, owner + 1), ENOENT);
+	f.other->uid = owner;
+	account_close(higher);
+	users_fixture_close(&f);
+}
+
 TEST(users_see_their_own_statistics)
 {
 	struct users_fixture f;

@@ -200,6 +200,32 @@ TEST(data_is_fetched)
 	session_close(&s);
 }
 
+/* Its rows come in the order of their numbers: a list of them has an end. */
+TEST(daemon_repeats_no_row)
+{
+	const size_t head = offsetof(struct sw_data_reply, bytes);
+	struct sw_data_reply out = {.magic = SW_PROTO_MAGIC, .version = SW_PROTO_VERSION};
+	static struct sw_data_reply in;
+	const struct sw_request asked[] = {
+		{.type = SW_STATUS, .qpn = SW_STATUS_USER, .dest_qpn = 7},
+		{.type = SW_REPORT, .qpn = 7, .dest_qpn = 64},
+	};
+
+	for (unsigned i = 0; i < RTE_DIM(asked); i++) {
+		struct session s;
+		int end = session_pair(&s);
+
+		out.id = 7;
+		reply_send(end, &out, head, NULL, 0);
+		assert_int_equal(session_fetch(&s, &asked[i], &in), 0);
+		out.id = 6;
+		reply_send(end, &out, head, NULL, 0);
+		assert_int_equal(session_fetch(&s, &asked[i], &in), -ENODEV);
+		close(end);
+		session_close(&s);
+	}
+}
+
 /* A reply of another version may have another length. */
 TEST(daemon_of_another_version_is_refused)
 {
