@@ -57,24 +57,23 @@ uid_list(struct port_waits *t, uint64_t user)
 	return &t->by_uid[(uint32_t)user % PORT_WAIT_BUCKETS];
 }
 
-/* The user, with a place for one more port that waits. NULL: there is no memory. */
+/* Returns the user. Inserts the spare if no port of the user waits, else frees it. */
 static struct port_user *
-port_user_get(struct port_waits *t, uint64_t user)
+port_user_get(struct port_waits *t, uint64_t user, struct port_user *spare)
 {
 	struct port_user *u;
 
 	TAILQ_FOREACH (u, uid_list(t, user), link) {
-		if (u->user == user)
+		if (u->user == user) {
+			alloc_put(&alloc_plain, spare, sizeof(*spare));
 			return u;
+		}
 	}
-	u = alloc_get(&alloc_plain, "user of rdma_cm ports", sizeof(*u));
-	if (u == NULL)
-		return NULL;
-	TAILQ_INIT(&u->waits);
-	u->count = 0;
-	u->user = user;
-	TAILQ_INSERT_TAIL(uid_list(t, user), u, link);
-	return u;
+	TAILQ_INIT(&spare->waits);
+	spare->count = 0;
+	spare->user = user;
+	TAILQ_INSERT_TAIL(uid_list(t, user), spare, link);
+	return spare;
 }
 
 static void
@@ -140,8 +139,8 @@ uid_waits(struct port_waits *t, uint64_t user)
 	return n;
 }
 
-/* Removes the user's port if it waits already: each port waits once. Then makes room for
- * one more port. */
+/* Removes the user's port if it waits already: each port waits once. Then removes the ports whose time is
+ * over, which count for no limit, and makes room for one more port. */
 static void
 room_make(struct port_waits *t, const struct ucm_binding *b, uint64_t user, uint64_t now)
 {
@@ -149,11 +148,12 @@ room_make(struct port_waits *t, const struct ucm_binding *b, uint64_t user, uint
 
 	if (w != NULL)
 		wait_free(t, w);
+	while ((w = TAILQ_FIRST(&t->all)) != NULL && w->until_ns <= now)
+		wait_free(t, w);
 	if (uid_waits(t, user) == PORT_WAITS_USER)
 		uid_room_make(t, user);
-	while ((w = TAILQ_FIRST(&t->all)) != NULL &&
-		(w->until_ns <= now || t->count == PORT_WAITS_ALL))
-		wait_free(t, w);
+	if (t->count == PORT_WAITS_ALL)
+		wait_free(t, TAILQ_FIRST(&t->all));
 }
 
 void
@@ -161,16 +161,16 @@ port_wait_begin(
 	struct port_waits *t, const struct ucm_binding *b, uint64_t user, uint64_t now)
 {
 	struct port_wait *w = alloc_get(&alloc_plain, "rdma_cm port", sizeof(*w));
-	struct port_user *u;
+	struct port_user *u, *spare;
 
-	if (w == NULL)
-		return;
-	room_make(t, b, user, now);
-	u = port_user_get(t, user);
-	if (u == NULL) {
+	spare = alloc_get(&alloc_plain, "user of rdma_cm ports", sizeof(*spare));
+	if (w == NULL || spare == NULL) {
 		alloc_put(&alloc_plain, w, sizeof(*w));
+		alloc_put(&alloc_plain, spare, sizeof(*spare));
 		return;
 	}
+	room_make(t, b, user, now);
+	u = port_user_get(t, user, spare);
 	w->binding = *b;
 	w->addr = *b->addr;
 	w->binding.addr = &w->addr;

@@ -12,7 +12,8 @@
 #include "base/common.h"
 
 #define PORT_WAIT_NS (60 * NS_PER_SEC)
-#define PORT_WAITS_USER 256 /* ports of one uid that wait; then its oldest one goes */
+/* ports of one uid that wait; then the oldest one goes of its user with the most */
+#define PORT_WAITS_USER 256
 #define PORT_WAITS_ALL 4096 /* of all users; the oldest one goes first */
 #define PORT_WAIT_BUCKETS 256
 

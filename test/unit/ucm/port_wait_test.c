@@ -1,12 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ports whose listener has ended, on virtual time. The server and the client are programs
  * of two users. */
+#include <stdlib.h>
+
 #include "ucm/id.h"
 #include "ucm_fixture.h"
 
 #define SERVER_UID 1001
 #define CLIENT_UID 1002
 #define PORT 5000
+
+static unsigned memory_left = UINT_MAX; /* allocations that succeed */
+
+/* alloc_plain takes memory from here. */
+void *
+aligned_alloc(size_t align, size_t len)
+{
+	void *mem;
+
+	if (memory_left == 0)
+		return NULL;
+	memory_left -= memory_left != UINT_MAX;
+	return posix_memalign(&mem, align, len) == 0 ? mem : NULL;
+}
 
 static int
 users_setup(void **state)
@@ -96,6 +112,56 @@ TEST_WITH(ports_of_others_with_the_uid_stay, users_setup, ucm_teardown)
 	assert_false(port_waits_for_other(t, &b, alice, ctx.now));
 	b.port = PORT + 9;
 	assert_true(port_waits_for_other(t, &b, bob, ctx.now));
+}
+
+/* Ports whose time is over take no place from those that wait. */
+TEST_WITH(ports_whose_time_is_over_do_not_count, users_setup, ucm_teardown)
+{
+	const uint64_t alice = UINT64_C(1) << 32 | 65534, bob = UINT64_C(2) << 32 | 65534;
+	struct port_waits *t = &ctx.ucm->port_waits;
+	struct ucm_addr addr = {.any = true};
+	struct ucm_binding b = {.addr = &addr, .ps = RDMA_PS_TCP};
+
+	for (unsigned i = 0; i < PORT_WAITS_USER; i++) {
+		b.port = (uint16_t)(PORT + i);
+		port_wait_begin(t, &b, i < 100 ? alice : bob,
+			i < 100 ? ctx.now : ctx.now + PORT_WAIT_NS / 2);
+	}
+	assert_int_equal(t->count, PORT_WAITS_USER);
+	ctx.now += PORT_WAIT_NS;
+	b.port = 20000;
+	port_wait_begin(t, &b, alice, ctx.now);
+	assert_int_equal(t->count, PORT_WAITS_USER - 100 + 1);
+	b.port = PORT + 100; /* the oldest one of the user with the most */
+	assert_true(port_waits_for_other(t, &b, alice, ctx.now));
+}
+
+/* A port that gets no place takes none from another one. */
+TEST_WITH(without_memory_all_ports_stay, users_setup, ucm_teardown)
+{
+	const uint64_t alice = UINT64_C(1) << 32 | 65534, bob = UINT64_C(2) << 32 | 65534;
+	struct port_waits *t = &ctx.ucm->port_waits;
+	struct ucm_addr addr = {.any = true};
+	struct ucm_binding b = {.addr = &addr, .ps = RDMA_PS_TCP};
+
+	for (unsigned i = 0; i < PORT_WAITS_USER; i++) {
+		b.port = (uint16_t)(PORT + i);
+		port_wait_begin(t, &b, alice, ctx.now);
+	}
+	for (unsigned left = 0; left < 2; left++) {
+		memory_left = left;
+		b.port = 20000;
+		port_wait_begin(t, &b, bob, ctx.now);
+		memory_left = UINT_MAX;
+		assert_int_equal(t->count, PORT_WAITS_USER);
+		assert_false(port_waits_for_other(t, &b, alice, ctx.now));
+		b.port = PORT;
+		assert_true(port_waits_for_other(t, &b, bob, ctx.now));
+	}
+	b.port = 20000;
+	port_wait_begin(t, &b, bob, ctx.now);
+	assert_int_equal(t->count, PORT_WAITS_USER);
+	assert_true(port_waits_for_other(t, &b, alice, ctx.now));
 }
 
 TEST_WITH(port_waits_at_its_address, users_setup, ucm_teardown)
