@@ -26,13 +26,13 @@ struct rocade_latency {
 	/* constant: "send", "write", "read", "atomic", "atomic_write" or "flush" */
 	const char *operation;
 	uint64_t sum_ns;
-	/* buckets[i]: how many took up to 512 << i ns, but longer than buckets[i - 1]
-	 * counts; the last one: all that took longer */
+	/* buckets[i]: how many took more than the limit of buckets[i - 1] and up to
+	 * 512 << i ns; the last one: all that took longer */
 	uint64_t buckets[ROCADE_LATENCY_BUCKETS];
 };
 
 /* Fills up to n rows, one for each type and operation, with the sums of all engines.
- * Returns how many types and operations there are. rows may be NULL. Any thread. */
+ * Returns how many rows there are. rows may be NULL. Any thread. */
 unsigned rocade_port_latencies_sized(struct rocade_port *port,
 	struct rocade_latency *rows, unsigned n, size_t row_size);
 static inline unsigned
@@ -42,11 +42,12 @@ rocade_port_latencies(struct rocade_port *port, struct rocade_latency *rows, uns
 }
 
 /*
- * Where the time of a slow request went. Each engine keeps, of each type of QP and
- * operation, the four slowest measured requests that have completed in the last five
- * minutes. Their times begin earlier than in the histograms: with the pass in which the
- * engine found the request in its queue, or that ended the measured request before it.
- * Times are in nanoseconds; the first nine add up to took_ns.
+ * Where the time of a slow request went. Each engine keeps a measured request for five
+ * minutes after it has completed, unless four slower ones of its type of QP and operation
+ * are kept or come meanwhile. The times of these requests begin earlier than in the
+ * histograms: with the pass in which the engine found the request in its queue, or that
+ * ended the measured request before it. Times are in nanoseconds; the first nine add up
+ * to took_ns.
  */
 struct rocade_slow_request {
 	const char *type; /* constants, as in struct rocade_latency */

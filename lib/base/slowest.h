@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The slowest requests among those that are measured (qp/req_time.h), each with where its
- * time went. For each type of QP and operation a set keeps the SLOWEST_KEPT slowest ones
- * that have ended within SLOWEST_PERIOD_NS. The holder of the engine lock writes the set.
- * Any thread may read it. The daemon reads the set of a client in the client's memory,
- * and does not trust it.
+ * time went. A set keeps a measured request for SLOWEST_PERIOD_NS after it has ended,
+ * unless SLOWEST_KEPT slower ones of its type of QP and operation are kept or come
+ * meanwhile. The holder of the engine lock writes the set. Any thread may read it. The
+ * daemon reads the set of a client in the client's memory, and does not trust it.
  */
 #ifndef ROCADE_BASE_SLOWEST_H
 #define ROCADE_BASE_SLOWEST_H
@@ -42,7 +42,7 @@ struct slowest_row {
 	uint32_t writes; /* odd: a request is being written */
 	uint32_t reserved;
 	/* For the writer: a request that took longer than floor_ns may get a place, and
-	 * any one that ends at renew_ns or later. */
+	 * any that ends at renew_ns or later. */
 	uint64_t floor_ns;
 	uint64_t renew_ns;
 	struct slow_request of[SLOWEST_KEPT];

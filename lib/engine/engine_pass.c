@@ -55,6 +55,7 @@ engine_pass(struct engine *e, uint64_t now)
 	if (unlikely(now < e->shared.now))
 		now = e->shared.now;
 	e->shared.now = now;
+	e->times.pass_ns = now;
 	if (unlikely(e->delayed_ack.qp != NULL) && e->progress_thread == NULL)
 		delayed_ack_end(e, 0);
 	none_ready = TAILQ_EMPTY(&e->ready);
@@ -135,7 +136,6 @@ engine_run(struct engine *e, uint64_t now)
 	unsigned moved;
 
 	e->times.before_ns = e->times.pass_ns;
-	e->times.pass_ns = now;
 	moved = engine_pass(e, now);
 	engine_leave(e, owner);
 	return moved;

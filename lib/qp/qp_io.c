@@ -178,11 +178,12 @@ requests_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	struct burst burst;
 
-	if (unlikely(qp->type == IBV_QPT_UD))
+	if (unlikely(qp->type == IBV_QPT_UD)) {
 		burst = datagrams_tx(qp, pkts, n);
-	else
+	} else {
 		burst = req_tx(qp, pkts, n, now);
-	req_time_look(qp);
+		req_time_look(qp);
+	}
 	if (unlikely(qp->type == IBV_QPT_UC))
 		burst = uc_sent(qp, burst);
 	if (unlikely(burst.verdict != VERDICT_GO))

@@ -295,11 +295,12 @@ bool RARE
 read_gap_probe(struct qp *qp)
 {
 	struct txmap *gap = missing_of(qp);
-	struct psn_bits missing = txmap_missing(gap);
+	struct psn_bits missing;
 	uint32_t psn;
 
 	if (qp->req.tlp_backoff > 1)
 		return false;
+	missing = txmap_missing(gap);
 	for (psn = psn_bits_next(&missing, qp->req.una_psn, gap->end); psn != gap->end;
 		psn = psn_bits_next(&missing, psn_add(psn, 1), gap->end))
 		txmap_set_lost(gap, psn);

@@ -33,8 +33,8 @@
 /* Local operations send no packet: their opcodes are not used. */
 #define NO_OPCODE DATA_OPCODES(SEND_ONLY, SEND_ONLY, SEND_ONLY, SEND_ONLY)
 
-/* Of an opcode, and of a request that a script of faults makes fail: no post may have that, so it
- * has no flags and no types. */
+/* Two rows: of an opcode, and of the same request when a script of faults makes it fail. No post may
+ * have the second opcode: its row has no flags and no types. */
 #define ROW(op, kind, wc, opcodes, flags, form, types, needs_check)                      \
 	[op] = {kind, wc, opcodes, flags, form, types, needs_check},                     \
 	[WQE_FAULT | (op)] = {WR_FAULT, wc, NO_OPCODE, 0, POST_PLAIN, 0, false}

@@ -43,7 +43,7 @@ struct req_times {
 	struct slowest *slowest;     /* and the slowest ones kept */
 	const uint64_t *
 		port_full_ns; /* for how long the port has taken no packets, all in all */
-	/* When the last pass of engine_run() began; 0: there was none. */
+	/* When the last pass began; 0: there was none. */
 	uint64_t pass_ns;
 	/* When the pass before this one began; 0: not known. While a post sends at once:
 	 * now. */

@@ -3,6 +3,7 @@
 #include "engine/engine_state.h"
 #include "engine/manual_progress.h"
 #include "engine_link.h"
+#include "test_clock.h"
 
 #define QPS 2
 #define STEP (10 * NS_PER_US)
@@ -23,6 +24,7 @@ begin(uint32_t peer_window)
 	struct engine_link_conf conf = {.peer_window = peer_window};
 
 	engine_link_init(&fixture, &conf);
+	test_clock = &fixture.now;
 	link_qps_create(&fixture, a, b, QPS, &(struct link_qp_conf){.engine = 0});
 }
 
@@ -120,13 +122,34 @@ TEST(a_post_is_no_pass_for_other_requests)
 {
 	begin(0);
 	warm_up();
-	engine_run(engine(), fixture.now);
+	(void)engine_poll(engine());
 	fixture.now += STEP;
-	engine()->shared.now = fixture.now;
-	link_qp_message(&a[0], &b[0], 1);
+	link_qp_message(&a[1], &b[1], 1);
+	assert_int_equal(engine()->stats.tx_from_post, 1);
+	link_qp_message(&a[0], &b[0], 1); /* the second post behind a pass waits */
+	assert_int_equal(engine()->stats.tx_from_post, 1);
 	fixture.now += STEP;
 	engine_run(engine(), fixture.now);
 	assert_int_equal(req_time_place(a[0].qp)->before_ns, 2 * STEP);
+	engine_link_drain(&fixture);
+	link_qp_expect_message(&a[0], &b[0], 1);
+	link_qp_expect_message(&a[1], &b[1], 1);
+	end();
+}
+
+/* A thread that has read the clock waits for the engine lock while another one runs a pass with a later time: its own pass
+ * begins at that time. */
+TEST(a_pass_with_an_earlier_clock)
+{
+	begin(0);
+	warm_up();
+	fixture.now += 4 * STEP;
+	engine_run(engine(), fixture.now);
+	engine_run(engine(), fixture.now - 3 * STEP);
+	link_qp_message(&a[0], &b[0], 1);
+	fixture.now += STEP;
+	engine_run(engine(), fixture.now);
+	assert_int_equal(req_time_place(a[0].qp)->before_ns, STEP);
 	engine_link_drain(&fixture);
 	link_qp_expect_message(&a[0], &b[0], 1);
 	end();
