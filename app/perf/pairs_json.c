@@ -28,11 +28,14 @@ void
 intervals_json(json_t *object, const struct control_intervals *intervals)
 {
 	double quartiles[3];
-	unsigned n = control_intervals_ratio(intervals, quartiles);
+	unsigned n;
 
+	if (intervals->interval_tsc == 0)
+		return;
+	n = control_intervals_ratio(intervals, quartiles);
+	json_object_set_new(object, "control_intervals", json_integer((json_int_t)n));
 	if (n == 0)
 		return;
-	json_object_set_new(object, "control_intervals", json_integer((json_int_t)n));
 	json_object_set_new(object, "control_ratio", json_real(quartiles[1]));
 	json_object_set_new(object, "control_ratio_quartiles",
 		json_pack("[f,f]", quartiles[0], quartiles[2]));

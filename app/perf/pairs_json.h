@@ -11,7 +11,7 @@
 
 /* --passes: how long passes take. */
 void passes_json(json_t *object, const struct pass_spans *all);
-/* --control-ms: nothing without intervals. */
+/* Nothing without --control-ms. */
 void intervals_json(json_t *object, const struct control_intervals *intervals);
 
 #endif

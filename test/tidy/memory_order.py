@@ -11,7 +11,8 @@ import os
 import re
 import sys
 
-from tidy import Tree, hunks
+from tidy import Tree
+import hunks
 
 PAGE = "docs/memory-order.md"
 PAIRS = re.compile(r"\bpairs? with the\b[^.]*(?:\.[ch]\b[^.]*)*", re.I)

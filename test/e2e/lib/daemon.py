@@ -24,12 +24,13 @@ RELEASE = os.path.join(os.path.dirname(os.path.abspath(BUILD)), "release")
 
 
 def is_sanitized(build):
-    """Whether the programs of a build directory have sanitizers. Those of another folder have none."""
+    """Whether the programs of a build directory have sanitizers. A folder that is no build
+    directory of meson has none."""
     options = os.path.join(build, "meson-info/intro-buildoptions.json")
     if not os.path.exists(options):
         return False
     with open(options, encoding="utf-8") as file:
-        return next(option["value"] for option in json.load(file) if option["name"] == "b_sanitize") != "none"
+        return next(option["value"] for option in json.load(file) if option["name"] == "b_sanitize") not in ("none", [])
 
 
 SANITIZED = is_sanitized(BUILD)
