@@ -258,6 +258,12 @@ tlp_timeout(struct qp *qp, uint64_t now)
 		tlp_cancel(qp);
 		return false;
 	}
+	/* A repair says more than a probe. While it cannot be sent, no probe could be,
+	 * either, and the ACK timer runs on. */
+	if (unlikely(qp_copy_due(qp))) {
+		tlp_arm(qp, now);
+		return false;
+	}
 	flight_note(qp, FLIGHT_TLP_WAIT, req->una_psn,
 		(uint32_t)RTE_MIN(tlp_wait_ns(qp), UINT32_MAX));
 	congestion_probe(qp, tlp_wait_ns(qp), now);
@@ -272,9 +278,12 @@ tlp_timeout(struct qp *qp, uint64_t now)
 		return false;
 	}
 	req_lost(qp, SLOW_timer);
-	tlp_cancel(qp); /* armed again when the packets are sent */
-	if (req_oldest_needs_response(qp))
+	if (req_oldest_needs_response(qp)) {
+		tlp_cancel(qp); /* armed again when the packets are sent */
 		return true;
+	}
+	req->tlp_deadline = TIME_NEVER; /* armed again when the copy is sent */
+	req_measure_end(req);
 	/* A probe ends the measurement (docs/protocol.md 7.7): the peer may acknowledge
 	 * the measured packet only because of the copy. A QP without a sample keeps its
 	 * measurement: in an incast it would else double its wait again and again, so a

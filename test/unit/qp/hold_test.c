@@ -229,6 +229,24 @@ resend(unsigned n)
 	wire_deliver_all(&p.a);
 }
 
+/* The QP gets another peer after copies were sent: the next answer says nothing about how
+ * many that peer takes. */
+TEST(change_of_peer_ends_a_repair)
+{
+	struct peer other = {.qps = 1, .resend_shift = 2};
+
+	open_pair();
+	peer_windows_init(&other, 256, &(struct cc_conf){.on = false});
+	send_and_lose(8, 1);
+	resend(1);
+	qp_set_peer(&p.a.qp, &other);
+	respond(1);
+	assert_int_equal(other.resend_shift, 2);
+	expect_all();
+	qp_set_peer(&p.a.qp, &p.a.peer);
+	hold_close();
+}
+
 /* Only the missing packet is sent again, for the first loss, too. After an answer to just
  * that packet two are sent again; after an answer to more it is one. */
 TEST(missing_packets_are_sent_alone)

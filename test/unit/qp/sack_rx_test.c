@@ -290,6 +290,48 @@ TEST(long_read_has_no_scoreboard)
 	end_in_error();
 }
 
+/* The wait for a probe ends in the pass in which a SACK shows losses: what is lost is sent, and
+ * no probe. */
+TEST(copies_that_are_due_are_sent_in_place_of_a_probe)
+{
+	uint64_t deadline;
+
+	open_default();
+	send_into_the_void(4);
+	sack_arrives(PSN_A, PSN_A + 3, 0x4);
+	deadline = p.a.qp.req.tlp_deadline;
+	qp_timeout(&p.a.qp, deadline);
+	assert_int_equal(p.a.qp.req.tlp_backoff, 0);
+	/* the timer goes on */
+	assert_true(p.a.qp.req.tlp_deadline > deadline);
+	assert_true(p.a.qp.req.tlp_deadline < p.a.qp.req.ack_deadline);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 3);
+	assert_int_equal(p.a.stats.resent_few, 3);
+	assert_int_equal(p.a.stats.tlp_sent, 0);
+	wire_drop_all(&p.a);
+	/* The copies are lost, too. */
+	qp_timeout(&p.a.qp, p.a.qp.req.tlp_deadline);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	assert_int_equal(p.a.stats.tlp_sent, 1);
+	wire_drop_all(&p.a);
+	end_in_error();
+}
+
+/* Between the end of the wait for a probe and its sending a SACK comes that shows no loss. */
+TEST(probe_that_is_due_stays_due)
+{
+	open_default();
+	send_into_the_void(4);
+	qp_timeout(&p.a.qp, p.a.qp.req.tlp_deadline);
+	sack_arrives(PSN_A, PSN_A, 0x1);
+	assert_true(p.a.qp.req.missing);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	expect_frame(&p.a, 0, OPCODE_RC_SEND_ONLY, PSN_A, 1);
+	assert_int_equal(p.a.stats.tlp_sent, 1);
+	wire_drop_all(&p.a);
+	end_in_error();
+}
+
 /* All scoreboards are taken: the NAK alone decides. */
 TEST(without_a_scoreboard_naks_decide)
 {
