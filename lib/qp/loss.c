@@ -30,7 +30,7 @@ loss_end(struct qp *qp)
 
 	/* Repeats are all that is due then. */
 	if (map->reads)
-		loss_step(&qp->req.loss_state, LOSS_OVER);
+		loss_step(&qp->req.loss_state, LOSS_EV_OVER);
 	qp->req.missing = false;
 	txmap_put(qp->shared->txmaps, map);
 }
@@ -44,16 +44,19 @@ loss_advanced(struct qp *qp, uint32_t before)
 	txmap_advanced(map, before, (una - before) & PSN_MASK);
 	if (psn_diff(una, map->end) < 0)
 		return;
-	assert(psn_bits_count(&map->arrived) == 0 && psn_bits_count(&map->lost) == 0);
+	assert(!psn_bits_any(&map->arrived) && !psn_bits_any(&map->lost));
 	loss_end(qp);
 }
 
 void RARE
 loss_update(struct qp *qp)
 {
-	bool lost = qp->req.missing && psn_bits_count(&missing_of(qp)->lost) != 0;
+	bool lost;
 
-	loss_step(&qp->req.loss_state, lost ? LOSS_FOUND : LOSS_NONE);
+	if (!qp->req.missing || missing_of(qp)->reads)
+		return;
+	lost = psn_bits_any(&missing_of(qp)->lost);
+	loss_step(&qp->req.loss_state, lost ? LOSS_EV_FOUND : LOSS_EV_NONE);
 }
 
 unsigned RARE
@@ -82,7 +85,7 @@ loss_find(struct qp *qp, uint32_t end, uint32_t echo, uint64_t now)
 			multipath_note_lost(qp, psn);
 	}
 	if (reorders && lost != 0)
-		multipath_repair(qp);
+		multipath_move_dead(qp);
 	return lost;
 }
 

@@ -31,8 +31,8 @@ loss_sent_lately(const struct qp *qp, uint32_t psn, uint64_t now)
 struct txmap *loss_begin(struct qp *qp, bool reads);
 /* una_psn has advanced from `before`. The QP has a record. */
 void loss_advanced(struct qp *qp, uint32_t before);
-/* After a change of the record of SENDs and WRITEs, if there is one: copies of what it
- * says is lost are due, and no others. A probe stays due. */
+/* After a change of the record of SENDs and WRITEs: copies of what it says is lost are due,
+ * and no others. A probe stays due. Without such a record nothing changes. */
 void loss_update(struct qp *qp);
 /* Packet `echo` has arrived. Those before `end` that are missing are lost if they were
  * sent before it; on several paths, see multipath.h. Returns the number of new losses.

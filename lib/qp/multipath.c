@@ -370,7 +370,7 @@ multipath_note_lost(struct qp *qp, uint32_t psn)
 }
 
 void
-multipath_repair(struct qp *qp)
+multipath_move_dead(struct qp *qp)
 {
 	struct multipath *mp = multipath_of(qp);
 	uint32_t now = (uint32_t)qp->shared->now, silent_ns = late_ns(qp);

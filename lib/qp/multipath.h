@@ -128,7 +128,7 @@ bool multipath_is_late(const struct qp *qp, uint32_t psn);
 /* Packet psn is taken for lost. */
 void multipath_note_lost(struct qp *qp, uint32_t psn);
 /* Gives dead paths other ports. */
-void multipath_repair(struct qp *qp);
+void multipath_move_dead(struct qp *qp);
 /* The ACK timeout has expired: all paths get other ports. */
 void multipath_timeout(struct qp *qp);
 /* A duplicate request has come. If acknowledgements seem to get lost, path 0 gets another

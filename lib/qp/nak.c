@@ -118,7 +118,7 @@ resend_few(struct qp *qp)
 	flight_note(qp, FLIGHT_RESEND_FEW, qp->req.una_psn, retries_note(qp));
 	req_lost(qp, SLOW_nak);
 	tlp_cancel(qp);
-	loss_step(&qp->req.loss_state, LOSS_FOUND);
+	loss_step(&qp->req.loss_state, LOSS_EV_FOUND);
 	return VERDICT_DROP;
 }
 
@@ -159,7 +159,7 @@ resends_lost(struct qp *qp, uint64_t now, enum verdict *verdict)
 	}
 	flight_note(qp, FLIGHT_RESEND_FEW, req->una_psn, retries_note(qp));
 	req_lost(qp, SLOW_nak);
-	loss_step(&req->loss_state, LOSS_FOUND);
+	loss_step(&req->loss_state, LOSS_EV_FOUND);
 	return true;
 }
 

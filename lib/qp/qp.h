@@ -94,7 +94,7 @@ struct requester {
 	uint16_t unacked;     /* packets of SENDs and WRITEs in peer->send.inflight */
 	/* requests with a response of their own (READ, atomic, ...), sent, not answered */
 	uint8_t reads;
-	uint8_t loss_state; /* enum loss_state; only loss_step() writes it */
+	uint8_t loss_state; /* enum loss_state; after req_reset() only loss_step() writes it */
 	/* enum verdict; not VERDICT_GO: request fail_idx fails so once it is the oldest */
 	uint8_t fail_verdict;
 	/* una_psn was requested again: a READ response may start anew */
@@ -443,7 +443,7 @@ unsigned qp_tx_requests(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t no
 static inline bool
 qp_copy_due(const struct qp *qp)
 {
-	return qp->req.loss_state >= LOSS_TLP_DUE;
+	return loss_is_due(qp->req.loss_state);
 }
 
 /* True if qp_tx() would have something to do, regardless of the peer window. */

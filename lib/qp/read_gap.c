@@ -81,7 +81,7 @@ repeats_update(struct qp *qp)
 	uint32_t psn, packets;
 
 	loss_step(&qp->req.loss_state,
-		read_gap_due(qp, &psn, &packets) ? LOSS_FOUND : LOSS_REPEATED);
+		read_gap_due(qp, &psn, &packets) ? LOSS_EV_FOUND : LOSS_EV_REPEATED);
 }
 
 /* ---- Packets behind una_psn ---- */
@@ -249,7 +249,7 @@ read_gap_due(const struct qp *qp, uint32_t *psn, uint32_t *packets)
 	const struct psn_bits *ends = sq_read_ends(&qp->sq);
 	uint32_t at = qp->req.una_psn, later, n;
 
-	if (psn_bits_count(&gap->lost) == 0)
+	if (!psn_bits_any(&gap->lost))
 		return false;
 	later = oldest_end(qp);
 	if (!psn_bit(&gap->lost, at) && !repeats_anywhere(qp))
@@ -284,7 +284,6 @@ read_gap_repeated(struct qp *qp, uint32_t psn, uint32_t packets, uint64_t now)
 	psn_bit_set(&bits->repeat_last, psn + packets - 1);
 	req_count_resent(qp, psn, packets);
 	qp->shared->stats->read_repeated++;
-	repeats_update(qp);
 	/* The probe is one for the oldest READ. */
 	if (psn_range_before(sq_psn_range(&qp->sq, req->una_idx), psn))
 		return;

@@ -51,14 +51,15 @@ req_max_unacked(const struct qp *qp)
 #define REQ_SPAN_MAX (PSN_BITS - QP_MAX_UNACKED / 4 - 2)
 
 /* The same while READ responses are missing: what has arrived behind does not count,
- * unless a READ request may be longer than REQ_SPAN_MAX leaves room for. */
+ * unless a READ request may be longer than REQ_SPAN_MAX leaves room for. arrived:
+ * missing_arrived(). */
 static inline bool
-req_gap_below_max(const struct qp *qp)
+req_gap_below_max(const struct qp *qp, uint32_t arrived)
 {
 	uint32_t outstanding = req_outstanding(qp);
 
 	return qp->params.max_rd_atomic >= 4 && outstanding < REQ_SPAN_MAX &&
-	       outstanding - missing_arrived(qp) < req_max_unacked(qp);
+	       outstanding - arrived < req_max_unacked(qp);
 }
 
 /* True while fewer than that are unacknowledged. A READ request takes many
@@ -67,7 +68,7 @@ static inline bool
 req_below_max_unacked(const struct qp *qp)
 {
 	return likely(req_outstanding(qp) < req_max_unacked(qp)) ||
-	       (missing_reads(qp) && req_gap_below_max(qp));
+	       (missing_reads(qp) && req_gap_below_max(qp, missing_arrived(qp)));
 }
 
 /* Returns whether tail-loss probes find what the peer does not have. */

@@ -36,6 +36,7 @@ req_reset(struct qp *qp, uint32_t psn)
 		.sent_psn = psn,
 		.pos_psn = psn,
 		.rtt_una = (uint8_t)psn,
+		.loss_state = LOSS_OPEN,
 		.ack_deadline = TIME_NEVER,
 		.rnr_deadline = TIME_NEVER,
 		.tlp_deadline = TIME_NEVER,
@@ -57,7 +58,7 @@ qp_set_peer(struct qp *qp, struct peer *peer)
 	else if (req->missing)
 		loss_end(qp);
 	/* Its answer would be one to packets that the old peer was sent. */
-	loss_step(&req->loss_state, LOSS_OVER);
+	loss_step(&req->loss_state, LOSS_EV_OVER);
 	qp->sacks = false;
 	if (qp->peer != NULL) {
 		peer_charge(&qp->peer->send, req->unacked, 0);
@@ -233,24 +234,25 @@ window_left(const struct qp *qp)
 }
 
 /* True if the limits allow the packet next_psn, which is not counted yet. A READ takes many
- * PSNs at once and may exceed them by the rest of its PSNs. */
+ * PSNs at once and may exceed them by the rest of its PSNs. arrived: missing_arrived(), or 0
+ * without a record, which packets that are built do not change. */
 static bool
-next_allowed(const struct qp *qp)
+next_allowed(const struct qp *qp, uint32_t arrived)
 {
 	const struct requester *req = &qp->req;
 	const struct peer *peer = qp->peer;
 	uint32_t built;
 
-	if (!req_below_max_unacked(qp) || !order_allows(qp))
+	if ((unlikely(req_outstanding(qp) >= req_max_unacked(qp)) &&
+		    !(missing_reads(qp) && req_gap_below_max(qp, arrived))) ||
+		!order_allows(qp))
 		return false;
 	if (peer == NULL)
 		return true;
 	if (qp_next_needs_response(qp))
 		return !peer_full(&peer->read);
-	built = req->stalled ? 0 : req_outstanding(qp) - req->reading - req->unacked;
-	if (unlikely(req->missing && !req->stalled))
-		built -= missing_arrived(qp);
-	return peer->send.inflight + built < peer->send.window;
+	built = req_outstanding(qp) - req->reading - req->unacked - arrived;
+	return peer->send.inflight + (req->stalled ? 0 : built) < peer->send.window;
 }
 
 /* True if nothing follows the packet about to be built, whatever the limits allow. */
@@ -342,12 +344,14 @@ repeats_build(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	unsigned built = 0;
 	uint32_t psn, packets, asked = 0;
+	bool due;
 
-	while (built < n && read_gap_due(qp, &psn, &packets)) {
+	while ((due = read_gap_due(qp, &psn, &packets)) && built < n) {
 		req_build_repeat(qp, psn, packets, &pkts[built++]);
 		read_gap_repeated(qp, psn, packets, now);
 		asked += packets;
 	}
+	loss_step(&qp->req.loss_state, due ? LOSS_EV_FOUND : LOSS_EV_REPEATED);
 	if (cc_is_on(qp->peer->read.cc))
 		congestion_sent(qp, 0, asked, true, now);
 	return built;
@@ -362,26 +366,26 @@ copies_build(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	struct requester *req = &qp->req;
 	uint32_t idx = req->next_idx, psn = req->next_psn, first = req->una_psn;
-	bool hole = req->loss_state == LOSS_REPAIR_DUE;
+	bool repair = req->loss_state == LOSS_REPAIR_DUE;
 	unsigned built;
 
-	if (hole && req->missing && sack_next_lost(qp, &first))
+	if (repair && req->missing && sack_next_lost(qp, &first))
 		built = lost_build(qp, pkts, n, now);
 	else
 		built = oldest_build(qp, pkts,
-			hole ? RTE_MIN(n, 1u << qp->resend_shift) : 1, psn, now);
+			repair ? RTE_MIN(n, 1u << qp->resend_shift) : 1, psn, now);
 	req->next_idx = idx;
 	req->next_psn = psn;
-	if (hole)
+	if (repair)
 		qp->shared->stats->resent_few += built;
 	else
 		qp->shared->stats->tlp_sent += built;
 	if (built != 0)
-		flight_note(qp, hole ? FLIGHT_COPIES_SENT : FLIGHT_TLP_COPY_SENT, first,
+		flight_note(qp, repair ? FLIGHT_COPIES_SENT : FLIGHT_TLP_COPY_SENT, first,
 			built);
-	loss_step(&req->loss_state, built != 0 ? LOSS_SENT : LOSS_UNSENT);
-	if (built != 0 && hole)
-		tlp_hole_sent(qp, first, now);
+	loss_step(&req->loss_state, built != 0 ? LOSS_EV_SENT : LOSS_EV_UNSENT);
+	if (built != 0 && repair)
+		tlp_repair_sent(qp, first, now);
 	else if (built == 0)
 		req_account(qp); /* the record may be gone */
 	loss_update(qp);
@@ -426,7 +430,7 @@ struct burst
 req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 {
 	struct requester *req = &qp->req;
-	uint32_t reading = req->reading;
+	uint32_t reading = req->reading, arrived;
 	unsigned built = 0, first = 0, copies = 0, last, ask_at;
 	struct tlp_burst burst;
 	bool more, reads;
@@ -450,10 +454,11 @@ req_tx(struct qp *qp, struct pkt *pkts, unsigned n, uint64_t now)
 	reads = req->reads != 0 || (qp->peer != NULL && peer_full(&qp->peer->read));
 	last = reads ? n : RTE_MIN(n, built + window_left(qp));
 	ask_at = burst.cc && congestion_wants_ack(qp) ? first : last - 1;
+	arrived = unlikely(req->missing) ? missing_arrived(qp) : 0;
 	/* `last` counts packets of SENDs and WRITEs of one PSN each. Once READs are under
 	 * way, or cannot be, each packet is checked. */
-	while (more &&
-		((likely(!reads) && built < last) || (built < n && next_allowed(qp)))) {
+	while (more && ((likely(!reads) && built < last) ||
+			       (built < n && next_allowed(qp, arrived)))) {
 		bool ask = false;
 
 		if (req->next_idx == req->started_idx)

@@ -44,30 +44,36 @@ board_limit(const struct qp *qp)
 
 /* ---- What the peer says ---- */
 
-static void
+/* Returns false if the QP knew that the peer has this packet. */
+static bool
 set_held(struct qp *qp, struct txmap *map, uint32_t psn)
 {
-	if (txmap_set_arrived(map, psn) && unlikely(qp->multipath != 0))
+	bool fresh = txmap_set_arrived(map, psn);
+
+	if (fresh && unlikely(qp->multipath != 0))
 		multipath_arrived(qp, psn);
+	return fresh;
 }
 
 /* Notes which packets before limit the peer has. Those before ePSN have been received, but
- * their acknowledgement has not come yet. */
-static void
+ * their acknowledgement has not come yet. Returns whether the QP did not know of some. */
+static bool
 seth_note(struct qp *qp, struct txmap *map, const struct pkt_view *v, uint32_t limit)
 {
 	const uint8_t *held = view_seth(v)->map;
+	bool fresh = false;
 	uint32_t psn;
 
 	for (psn = qp->req.una_psn; psn != v->psn; psn = psn_add(psn, 1))
-		set_held(qp, map, psn);
+		fresh |= set_held(qp, map, psn);
 	for (unsigned i = 0; i < 8 * sizeof(view_seth(v)->map); i++) {
 		psn = psn_add(v->psn, i + 1);
 		if (psn_diff(psn, limit) >= 0)
 			break;
 		if (held[i / 8] >> i % 8 & 1)
-			set_held(qp, map, psn);
+			fresh |= set_held(qp, map, psn);
 	}
+	return fresh;
 }
 
 /* True if the QP takes selective acknowledgements: they are agreed on, or not switched off.
@@ -110,8 +116,8 @@ sack_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 	uint32_t echo = be24_get(view_seth(v)->echo), limit;
 	enum drop_reason why = qp_admit_sack(qp, v);
 	struct txmap *map;
-	uint32_t before, held;
 	unsigned lost;
+	bool fresh;
 
 	if (why == DROP_none)
 		why = sack_check(qp, v, echo);
@@ -126,11 +132,11 @@ sack_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 	map = board_get(qp);
 	if (map == NULL)
 		return DROP_none;
-	before = missing_arrived(qp);
-	seth_note(qp, map, v, limit);
-	held = missing_arrived(qp);
+	fresh = seth_note(qp, map, v, limit);
 	lost = loss_find(qp, map->end, echo, now);
-	flight_note(qp, FLIGHT_SACK, v->psn, flight_pair(held, lost));
+	if (unlikely(qp->shared->flight_on))
+		flight_write(
+			qp, FLIGHT_SACK, v->psn, flight_pair(missing_arrived(qp), lost));
 	if (map->end == qp->req.una_psn) {
 		loss_end(qp);
 		return DROP_none;
@@ -141,7 +147,7 @@ sack_rx(struct qp *qp, const struct pkt_view *v, uint64_t now)
 		req_lost(qp, SLOW_nak);
 		congestion_loss(qp, &qp->peer->send, now);
 	}
-	if (held != before)
+	if (fresh)
 		tlp_sacked(qp, psn_bit(&map->arrived, qp->req.rtt_psn), now);
 	return DROP_none;
 }
@@ -163,7 +169,7 @@ sack_nak(struct qp *qp, bool *lost)
 	/* The peer has dropped what it held. */
 	if (dropped) {
 		loss_end(qp);
-		loss_step(&qp->req.loss_state, LOSS_OVER);
+		loss_step(&qp->req.loss_state, LOSS_EV_OVER);
 		req_account(qp);
 	}
 	map = board_get(qp);

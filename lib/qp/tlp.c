@@ -32,7 +32,7 @@
  * the peer's QP is not connected yet (SW_WAIT_NS) or its ring is full (SW_BACKPRESSURE_NS), or that
  * a process has no core. A copy shortens none of these. */
 #define TLP_LOSSLESS_MIN_NS (500 * NS_PER_MS)
-#define TLP_HOLE_MIN_NS (25 * NS_PER_US)
+#define TLP_REPAIR_MIN_NS (25 * NS_PER_US)
 #define TLP_BACKOFF_MAX 10 /* without an ACK timeout */
 
 static uint64_t
@@ -107,23 +107,23 @@ tlp_sent(struct qp *qp, const struct tlp_burst *burst, uint64_t now)
 
 /* If a copy is lost, everything waits for it. One copy too many costs little. */
 static void
-hole_arm(struct qp *qp, uint64_t now)
+repair_arm(struct qp *qp, uint64_t now)
 {
 	struct requester *req = &qp->req;
 
 	if (req->srtt_ns != 0 && req_probes(qp))
 		req->tlp_deadline =
-			now + RTE_MAX(2 * (uint64_t)req->srtt_ns, TLP_HOLE_MIN_NS);
+			now + RTE_MAX(2 * (uint64_t)req->srtt_ns, TLP_REPAIR_MIN_NS);
 }
 
 /* The peer has said that it does not have the packet, so the answer is one to the copy.
  * Without this measurement a QP that loses a packet in each round trip would have none. */
 void
-tlp_hole_sent(struct qp *qp, uint32_t psn, uint64_t now)
+tlp_repair_sent(struct qp *qp, uint32_t psn, uint64_t now)
 {
 	struct requester *req = &qp->req;
 
-	hole_arm(qp, now);
+	repair_arm(qp, now);
 	/* With selective acknowledgements the measurement of a later packet goes on, unless
 	 * none has ended yet. */
 	if (req->missing && req->rtt_start != TIME_NEVER && req->srtt_ns != 0)
@@ -139,7 +139,7 @@ tlp_repeated(struct qp *qp, uint64_t now)
 {
 	/* After a probe the wait is doubled. */
 	if (qp->req.tlp_backoff == 0)
-		hole_arm(qp, now);
+		repair_arm(qp, now);
 	else
 		tlp_arm(qp, now);
 }
@@ -168,7 +168,7 @@ tlp_sacked(struct qp *qp, bool measured, uint64_t now)
 		rtt_measured(qp, now);
 	req->tlp_backoff = 0;
 	if (req->loss_state == LOSS_REPAIR_SENT)
-		hole_arm(qp, now);
+		repair_arm(qp, now);
 	else if (req->loss_state == LOSS_OPEN)
 		tlp_arm(qp, now);
 }
@@ -181,7 +181,7 @@ copy_answered(struct qp *qp, uint32_t packets)
 	struct requester *req = &qp->req;
 	uint8_t state = req->loss_state;
 
-	loss_step(&req->loss_state, LOSS_OVER);
+	loss_step(&req->loss_state, LOSS_EV_OVER);
 	loss_update(qp);
 	/* If the copies were all that was unacknowledged, the answer does not show what the
 	 * peer does with packets behind them. */
@@ -206,20 +206,20 @@ tlp_progress(struct qp *qp, uint32_t packets, uint64_t now)
 	struct requester *req = &qp->req;
 	/* Without congestion control nothing bounds a round trip: the wait would go on to rise. */
 	bool copied = req->loss_state == LOSS_TLP_SENT && cc_is_on(qp->peer->send.cc);
-	bool repaired = false;
+	bool goes_back = false;
 
 	if (unlikely(req->loss_state != LOSS_OPEN))
-		repaired = copy_answered(qp, packets);
+		goes_back = copy_answered(qp, packets);
 	if (req->rtt_start != TIME_NEVER && psn_diff(req->una_psn, req->rtt_psn) > 0)
 		rtt_measured(qp, now);
 	if (unlikely(qp->cc_probes != 0))
-		congestion_answer(qp, !repaired, now);
+		congestion_answer(qp, !goes_back, now);
 	if (packets != 1 || (likely(req->srtt_ns != 0) && !copied))
 		req->tlp_backoff = 0;
 	req->tlp_deadline = TIME_NEVER;
 	if (req->next_psn == req->una_psn)
 		return false;
-	if (repaired) {
+	if (goes_back) {
 		qp->shared->stats->tlp_repaired++;
 		qp_ext_ask(qp);
 		congestion_loss(qp, &qp->peer->send, now);
@@ -232,7 +232,7 @@ tlp_progress(struct qp *qp, uint32_t packets, uint64_t now)
 void
 tlp_cancel(struct qp *qp)
 {
-	loss_step(&qp->req.loss_state, LOSS_OVER);
+	loss_step(&qp->req.loss_state, LOSS_EV_OVER);
 	qp->req.tlp_deadline = TIME_NEVER;
 	req_measure_end(&qp->req);
 }
@@ -270,7 +270,7 @@ tlp_timeout(struct qp *qp, uint64_t now)
 	if (unlikely(qp->multipath != 0)) {
 		multipath_acknowledged(qp);
 		multipath_note_lost(qp, req->una_psn);
-		multipath_repair(qp);
+		multipath_move_dead(qp);
 	}
 	req->tlp_backoff++;
 	if (unlikely(qp->params.timeout == 0)) {
@@ -295,6 +295,6 @@ tlp_timeout(struct qp *qp, uint64_t now)
 		req->rtt_start = rtt_start;
 		req->rtt_counts = rtt_counts;
 	}
-	loss_step(&req->loss_state, LOSS_TLP_TIMER);
+	loss_step(&req->loss_state, LOSS_EV_TLP_TIMER);
 	return false;
 }

@@ -20,7 +20,7 @@ struct tlp_burst {
 void tlp_sent(struct qp *qp, const struct tlp_burst *burst, uint64_t now);
 /* Packet psn, and perhaps later ones, were sent again, because the peer does not have
  * them. */
-void tlp_hole_sent(struct qp *qp, uint32_t psn, uint64_t now);
+void tlp_repair_sent(struct qp *qp, uint32_t psn, uint64_t now);
 /* A missing range of a READ was requested again. */
 void tlp_repeated(struct qp *qp, uint64_t now);
 /* The peer holds more packets than before, or more responses have come behind a missing one.
@@ -29,7 +29,8 @@ void tlp_sacked(struct qp *qp, bool measured, uint64_t now);
 /* una_psn has advanced. packets: by how many PSNs. Returns true if all packets from una_psn
  * on are to be resent. */
 bool tlp_progress(struct qp *qp, uint32_t packets, uint64_t now);
-/* Cancels the probe: an RNR wait, an error, or a rollback for another reason. */
+/* Nothing is due any more, and no timer of a probe runs: an RNR wait, an error, a rollback,
+ * or a NAK. */
 void tlp_cancel(struct qp *qp);
 /* tlp_deadline has expired, but the answer may still be on its way, for waited_ns: the timer goes on. */
 void tlp_restart(struct qp *qp, uint64_t waited_ns, uint64_t now);

@@ -6,7 +6,7 @@
 
 /* 0: the event cannot come. */
 static const uint8_t after[LOSS_STATES][LOSS_EVENTS] = {
-#define LOSS(from, event, to) [LOSS_##from][LOSS_##event] = LOSS_##to + 1,
+#define LOSS(from, event, to) [LOSS_##from][LOSS_EV_##event] = LOSS_##to + 1,
 #include "recovery/loss_state.def"
 };
 

@@ -54,6 +54,12 @@ psn_bits_clear(struct psn_bits *bits, uint32_t psn, uint32_t n)
 	}
 }
 
+static inline bool
+psn_bits_any(const struct psn_bits *bits)
+{
+	return (bits->word[0] | bits->word[1] | bits->word[2] | bits->word[3]) != 0;
+}
+
 /* Returns how many bits are set. */
 static inline uint32_t
 psn_bits_count(const struct psn_bits *bits)

@@ -36,22 +36,22 @@ static bool
 model_step(struct model *m, enum loss_event event)
 {
 	switch (event) {
-	case LOSS_OVER:
+	case LOSS_EV_OVER:
 		*m = model_make(REASON_NONE, false);
 		return true;
-	case LOSS_TLP_TIMER:
+	case LOSS_EV_TLP_TIMER:
 		if (m->due)
 			return false;
 		*m = model_make(REASON_PROBE, true);
 		return true;
-	case LOSS_FOUND:
+	case LOSS_EV_FOUND:
 		*m = model_make(REASON_LOSS, true);
 		return true;
-	case LOSS_NONE:
+	case LOSS_EV_NONE:
 		if (m->reason == REASON_LOSS && m->due)
 			*m = model_make(REASON_NONE, false);
 		return true;
-	case LOSS_REPEATED:
+	case LOSS_EV_REPEATED:
 		/* No probe is a copy of a READ request. */
 		if (m->reason == REASON_PROBE)
 			return false;
@@ -60,7 +60,7 @@ model_step(struct model *m, enum loss_event event)
 	default:
 		if (!m->due)
 			return false;
-		*m = model_make(event == LOSS_SENT ? m->reason : REASON_NONE, false);
+		*m = model_make(event == LOSS_EV_SENT ? m->reason : REASON_NONE, false);
 		return true;
 	}
 }

@@ -56,6 +56,7 @@ TEST(bits_of_psns)
 			memset(&bits, 0xff, sizeof(bits));
 			psn_bits_clear(&bits, psn, n);
 			assert_int_equal(psn_bits_count(&bits), PSN_BITS - n);
+			assert_int_equal(psn_bits_any(&bits), n != PSN_BITS);
 			for (uint32_t i = 0; i < PSN_BITS; i++)
 				assert_int_equal(psn_bit(&bits, psn + i), i >= n);
 			psn_bit_set(&bits, psn + n - 1);
