@@ -386,9 +386,11 @@ def check_faults(tree):
     yield from errors
     for where, row in rows:
         yield from check_fault_row(texts, where, seen, *row)
-    for where, (counted, action, name, *where_tested) in fault_lines(
-            texts, "CM", r'\((\w+), (EVENT|REJECT|LOSE), "([a-z-]+)", (?:FAULT_CM_[A-Z_]+|\d+), "[^"]+, [^"]+", "(\w+\.py) (\w+)"\)',
-            '(COUNTED, EVENT|REJECT|LOSE, "NAME", VALUE, "PAGE(3), SECTION", "FILE.py CASE")', errors):
+    rows, errors = fault_lines(
+        texts, "CM", r'\((\w+), (EVENT|REJECT|LOSE), "([a-z-]+)", (?:FAULT_CM_[A-Z_]+|\d+), "[^"]+, [^"]+", "(\w+\.py) (\w+)"\)',
+        '(COUNTED, EVENT|REJECT|LOSE, "NAME", VALUE, "PAGE(3), SECTION", "FILE.py CASE")')
+    yield from errors
+    for where, (counted, action, name, *where_tested) in rows:
         yield from check_fault_row(texts, where, seen, "%s %s of %s" % (action, name, counted), *where_tested)
     calls = re.findall(r"^CALL\((\w+), ", texts.get("lib/faults/calls.def", ""), re.M)
     with_errors = set()
