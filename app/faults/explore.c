@@ -53,14 +53,28 @@ static const struct options options = {.program = PROGRAM,
 	.column = 19,
 	.operands = true};
 
+static void
+folder_refuse(const char *path, int err)
+{
+	fprintf(stderr, PROGRAM ": cannot write into the folder %s: %s (see --folder)\n",
+		path, strerror(err));
+}
+
 /* Returns false, with an error printed, if there is no such folder. */
 static bool
 folder_make(const char *path)
 {
-	if (mkdir(path, 0777) == 0 || (errno == EEXIST && access(path, W_OK | X_OK) == 0))
+	struct stat st;
+
+	if (mkdir(path, 0777) == 0)
 		return true;
-	fprintf(stderr, PROGRAM ": cannot write into the folder %s: %s (see --folder)\n",
-		path, strerror(errno));
+	if (errno == EEXIST && stat(path, &st) == 0) {
+		if (S_ISDIR(st.st_mode) && access(path, W_OK | X_OK) == 0)
+			return true;
+		if (!S_ISDIR(st.st_mode))
+			errno = ENOTDIR;
+	}
+	folder_refuse(path, errno);
 	return false;
 }
 
@@ -110,7 +124,9 @@ seed_run(struct conf *c, const char *census, uint64_t seed, bool *failed)
 	struct trial_files files;
 	struct trial_end end;
 
-	snprintf(folder, sizeof(folder), "%s/seed-%" PRIu64, c->folder, seed);
+	/* Each profile draws another script. */
+	snprintf(folder, sizeof(folder), "%s/%s-seed-%" PRIu64, c->folder,
+		rocade_faults_profiles[c->profile], seed);
 	if (!folder_make(folder))
 		return false;
 	trial_files_name(&files, folder);
@@ -142,7 +158,7 @@ seeds_run(struct conf *c)
 
 	snprintf(folder, sizeof(folder), "%s/without-faults", c->folder);
 	trial_files_name(&files, folder);
-	if (!folder_make(c->folder) || !folder_make(folder) || !trial_baseline(c, &files))
+	if (!folder_make(folder) || !trial_baseline(c, &files))
 		return EXIT_USAGE;
 	for (uint32_t i = 0; i < c->seeds; i++) {
 		if (!seed_run(c, files.journal, c->seed + i, &one))
@@ -166,9 +182,18 @@ explore_main(int argc, char **argv)
 
 	if (rc >= 0)
 		return rc;
-	if (!folder_make(c.folder) || realpath(c.folder, folder) == NULL ||
-		strlen(folder) > PATH_MAX / 2)
+	if (!folder_make(c.folder))
 		return EXIT_USAGE;
+	if (realpath(c.folder, folder) == NULL) {
+		folder_refuse(c.folder, errno);
+		return EXIT_USAGE;
+	}
+	if (strlen(folder) > PATH_MAX / 2) {
+		folder_refuse(c.folder, ENAMETOOLONG);
+		return EXIT_USAGE;
+	}
 	c.folder = folder; /* the command may change its directory */
-	return seeds_run(&c);
+	rc = seeds_run(&c);
+	trial_end_if_asked();
+	return rc;
 }

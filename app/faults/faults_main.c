@@ -12,8 +12,8 @@
 #include <common/options.h>
 
 #include "failures.h"
+#include "trial.h"
 
-#define PROGRAM "rocade-faults"
 #define PATH_LENGTH 4096
 
 static const struct option_row option_rows[] = {

@@ -11,6 +11,8 @@
 #include "process_tree.h"
 
 #define ENVIRONMENT_MAX (1024 * 1024)
+#define ROOM 64
+#define DAEMON "rocaded"
 #define LOOK_NS 20000000
 #define LOOKS 250 /* until the next signal */
 
@@ -18,7 +20,7 @@
 static bool
 process_read(const char *pid, struct tree_process *out)
 {
-	char path[64], text[512], state, *behind;
+	char path[64], text[512], state, *begin, *end;
 	FILE *file;
 	size_t len;
 
@@ -29,12 +31,14 @@ process_read(const char *pid, struct tree_process *out)
 	len = fread(text, 1, sizeof(text) - 1, file);
 	fclose(file);
 	text[len] = '\0';
-	behind = strrchr(text, ')'); /* a name may have parentheses */
-	if (behind == NULL || sscanf(text, "%d (%15[^\n]", &out->pid, out->name) != 2 ||
-		sscanf(behind, ") %c %d", &state, &out->parent) != 2)
+	begin = strchr(text, '(');
+	end = strrchr(text, ')'); /* a name may have parentheses */
+	if (begin == NULL || end == NULL ||
+		sscanf(end, ") %c %d", &state, &out->parent) != 2)
 		return false;
-	*strrchr(text, ')') = '\0';
-	snprintf(out->name, sizeof(out->name), "%.15s", strchr(text, '(') + 1);
+	*end = '\0';
+	out->pid = atoi(text);
+	snprintf(out->name, sizeof(out->name), "%.15s", begin + 1);
 	return state != 'Z' && state != 'X';
 }
 
@@ -75,6 +79,20 @@ by_pid(const void *a, const void *b)
 	return (one > other) - (one < other);
 }
 
+/* Returns false without memory. */
+static bool
+tree_grow(struct process_tree *t)
+{
+	unsigned room = t->room != 0 ? 2 * t->room : ROOM;
+	struct tree_process *all = realloc(t->all, room * sizeof(*all));
+
+	if (all == NULL)
+		return false;
+	t->all = all;
+	t->room = room;
+	return true;
+}
+
 void
 process_tree_read(struct process_tree *t)
 {
@@ -82,15 +100,25 @@ process_tree_read(struct process_tree *t)
 	struct dirent *entry;
 
 	t->count = 0;
-	while (dir != NULL && t->count < TREE_MAX && (entry = readdir(dir)) != NULL) {
-		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
-			process_read(entry->d_name, &t->all[t->count]))
-			t->count++;
+	while (dir != NULL && (entry = readdir(dir)) != NULL) {
+		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
+			continue;
+		if (t->count == t->room && !tree_grow(t))
+			break;
+		t->count += process_read(entry->d_name, &t->all[t->count]);
 	}
 	if (dir != NULL)
 		closedir(dir);
 	descendants_keep(t);
-	qsort(t->all, t->count, sizeof(t->all[0]), by_pid);
+	if (t->count != 0)
+		qsort(t->all, t->count, sizeof(t->all[0]), by_pid);
+}
+
+void
+process_tree_free(struct process_tree *t)
+{
+	free(t->all);
+	*t = (struct process_tree){.count = 0};
 }
 
 bool
@@ -119,15 +147,34 @@ process_variable(pid_t pid, const char *name, char *out, size_t size)
 	return found;
 }
 
-/* Sends a signal to all that run, and waits until there are none, for a while. */
 static bool
-tree_signal(struct process_tree *t, int number, bool daemons)
+is_named_so(const char *name, const char *const *names)
+{
+	while (*names != NULL && strcmp(*names, name) != 0)
+		names++;
+	return *names != NULL;
+}
+
+static bool
+is_of_daemons(const struct process_tree *t)
+{
+	for (unsigned i = 0; i < t->count; i++) {
+		if (strcmp(t->all[i].name, DAEMON) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Sends a signal to all but those with one of these names, which end with NULL, and waits until there are none, for a
+ * while. */
+static bool
+tree_signal(struct process_tree *t, int number, const char *const *spared)
 {
 	static const struct timespec look = {.tv_nsec = LOOK_NS};
 
 	process_tree_read(t);
 	for (unsigned i = 0; i < t->count; i++) {
-		if (daemons || strcmp(t->all[i].name, "rocaded") != 0)
+		if (!is_named_so(t->all[i].name, spared))
 			kill(t->all[i].pid, number);
 	}
 	for (unsigned i = 0; i < LOOKS; i++) {
@@ -137,6 +184,8 @@ tree_signal(struct process_tree *t, int number, bool daemons)
 		}
 		if (t->count == 0)
 			return true;
+		if (is_named_so(DAEMON, spared) && is_of_daemons(t))
+			return false; /* no rocade-run is left that would end them */
 		nanosleep(&look, NULL);
 	}
 	return false;
@@ -145,8 +194,13 @@ tree_signal(struct process_tree *t, int number, bool daemons)
 void
 process_tree_end(struct process_tree *t)
 {
-	/* rocade-run ends the daemon that it has started, and removes its socket. */
-	if (tree_signal(t, SIGTERM, false) || tree_signal(t, SIGTERM, true))
+	/* rocade-run ends the daemon that it has started, and removes its socket. It waits for the program. */
+	static const char *const daemon[] = {DAEMON, NULL},
+				 *const both[] = {DAEMON, "rocade-run", NULL},
+				 *const none[] = {NULL};
+
+	if (tree_signal(t, SIGTERM, daemon) || tree_signal(t, SIGKILL, both) ||
+		tree_signal(t, SIGTERM, none))
 		return;
-	tree_signal(t, SIGKILL, true);
+	tree_signal(t, SIGKILL, none);
 }

@@ -16,6 +16,7 @@
 struct sockets {
 	char paths[SOCKETS_MAX][sizeof(((struct sockaddr_un *)0)->sun_path)];
 	unsigned count;
+	bool of_all;
 };
 
 static void
@@ -78,26 +79,33 @@ daemon_add(uint64_t *state, const struct process_tree *t, const char *socket)
 		"ids", "listeners", "groups", "established", "disconnected"};
 	json_t *all = snapshot_fetch(socket), *cm = json_object_get(all, "rdma_cm");
 	const json_t *client;
+	bool others = false;
 	size_t i;
 
 	json_array_foreach(json_object_get(all, "clients"), i, client)
 	{
 		if (has_pid(t, number_of(client, "pid")))
 			client_state_add(state, client);
+		else
+			others = true;
 	}
-	for (size_t m = 0; m < sizeof(members) / sizeof(members[0]); m++)
+	/* These are of all clients: others would hide that the command hangs. */
+	for (size_t m = 0; !others && m < sizeof(members) / sizeof(members[0]); m++)
 		member_add(state, cm, members[m]);
 	json_decref(all);
 }
 
-/* Adds the socket that a process was told to use. */
+/* Adds the socket that a process was told to use. Of the others it is that of all programs. */
 static void
 socket_find(struct sockets *s, pid_t pid)
 {
 	char path[sizeof(s->paths[0])];
 
-	if (s->count == SOCKETS_MAX ||
-		!process_variable(pid, "ROCADE_SOCKET", path, sizeof(path)))
+	if (!process_variable(pid, "ROCADE_SOCKET", path, sizeof(path))) {
+		s->of_all = true;
+		return;
+	}
+	if (s->count == SOCKETS_MAX)
 		return;
 	for (unsigned i = 0; i < s->count; i++) {
 		if (strcmp(s->paths[i], path) == 0)
@@ -122,7 +130,7 @@ run_state(const struct process_tree *t, const char *const *files)
 			&state, stat(files[i], &st) == 0 ? (uint64_t)st.st_size : 0);
 	for (unsigned i = 0; i < sockets.count; i++)
 		daemon_add(&state, t, sockets.paths[i]);
-	if (sockets.count == 0)
-		daemon_add(&state, t, NULL); /* that of all programs */
+	if (sockets.of_all)
+		daemon_add(&state, t, NULL);
 	return state;
 }

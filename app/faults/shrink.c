@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <rocade/faults.h>
@@ -88,6 +89,20 @@ has_share(const char *line)
 	return strchr(quote != NULL ? quote : line, '%') != NULL;
 }
 
+/* The file may have grown since it was read. Returns false with an error printed. */
+static bool
+rule_keep(struct rules *r, const char *line, const char *path)
+{
+	char *copy = r->count < ROCADE_FAULTS_RULES ? strdup(line) : NULL;
+
+	if (copy == NULL)
+		fprintf(stderr, PROGRAM ": cannot read %s: %s\n", path,
+			strerror(r->count < ROCADE_FAULTS_RULES ? ENOMEM : E2BIG));
+	else
+		r->lines[r->count++] = copy;
+	return copy != NULL;
+}
+
 /* The script was read without errors before. Returns false with an error printed. */
 static bool
 rules_read(struct rules *r, const char *path)
@@ -97,20 +112,22 @@ rules_read(struct rules *r, const char *path)
 	size_t size = 0;
 	bool good = file != NULL;
 
+	if (file == NULL)
+		fprintf(stderr, PROGRAM ": cannot read %s: %s\n", path, strerror(errno));
 	while (good && getline(&line, &size, file) > 0) {
 		comment_cut(line);
 		if (line[0] == '\0' || is_there(r, line))
 			continue;
 		good = !has_share(line);
-		if (good)
-			r->lines[r->count++] = strdup(line);
-		else
+		if (!good)
 			fprintf(stderr,
 				PROGRAM
 				": '%s' of %s: the rules before it determine which P%% "
 				"means; valid: the journal of a run, or rules with call "
 				"N, request N, receive N, packet N or each Nth\n",
 				line, path);
+		else
+			good = rule_keep(r, line, path);
 	}
 	free(line);
 	if (file != NULL)
@@ -176,10 +193,12 @@ kept_fails(const bool *kept, void *arg)
 	if (r->broken || !kept_script(r, kept))
 		return false;
 	fails = script_fails(r, false);
+	if (r->broken)
+		return false;
 	for (unsigned i = 0; i < r->count; i++)
 		count += kept[i];
 	fprintf(stderr, PROGRAM ": with %u of %u: %s\n", count, r->count,
-		fails ? "fails" : "does not fail so");
+		fails ? "fails" : "does not fail in this way");
 	return fails;
 }
 
@@ -193,21 +212,23 @@ rules_shrink(struct rules *r, const char *path)
 	if (!trial_baseline(r->c, &r->files) || !kept_script(r, r->kept))
 		return EXIT_USAGE;
 	if (!script_fails(r, true)) {
+		if (r->broken)
+			return EXIT_USAGE;
 		fprintf(stderr,
 			PROGRAM ": with all faults of %s the command has not failed in "
 				"%" PRIu32 " runs (see --runs)\n",
 			path, r->c->runs);
-		return r->broken ? EXIT_USAGE : EXIT_RUN;
+		return EXIT_RUN;
 	}
 	trial_end_text(&r->end, text, sizeof(text));
 	fprintf(stderr, PROGRAM ": with all %u: %s\n", r->count, text);
 	left = parts_drop(r->kept, r->spare, r->count, kept_fails, r);
-	if (r->broken)
-		return EXIT_USAGE;
-	printf("# %s, with %u of %u rules of %s, after %u runs\n", text, left, r->count,
-		path, r->runs);
+	printf("# %s, with %u of %u rules of %s, after %u runs%s\n", text, left, r->count,
+		path, r->runs, r->broken ? ", not to the end" : "");
 	kept_write(r, r->kept, stdout);
-	return fflush(stdout) == 0 ? EXIT_OK : EXIT_RUN;
+	if (fflush(stdout) != 0)
+		return EXIT_RUN;
+	return r->broken ? EXIT_USAGE : EXIT_OK;
 }
 
 /* A journal of another version or program is refused. The program is one of the words of the command, or, of a shell,
@@ -230,7 +251,8 @@ journal_fits(const char *path, char **command)
 	if (err == EINVAL) /* the difference to the program that it begins with */
 		err = rocade_faults_journal_check(path, ROCADE_VERSION, command[0], why);
 	if (err != 0)
-		fprintf(stderr, PROGRAM ": %s\n", why);
+		fprintf(stderr, PROGRAM ": %s%s\n", why,
+			err == ENOTUNIQ ? "; valid too: its script" : "");
 	return err == 0;
 }
 
@@ -239,8 +261,17 @@ journal_shrink(struct conf *c, const char *path)
 {
 	static struct rules rules;
 	char folder[] = "/tmp/rocade-faults-XXXXXX", why[ROCADE_FAULTS_WHY];
+	struct stat st;
 	int rc = EXIT_USAGE;
 
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+		fprintf(stderr,
+			PROGRAM
+			": invalid value '%s' for JOURNAL: expected a regular file, "
+			"because it is read more than once\n",
+			path);
+		return EXIT_USAGE;
+	}
 	if (rocade_faults_read(path, NULL, why) != 0) {
 		fprintf(stderr, PROGRAM ": %s\n", why);
 		return EXIT_USAGE;
@@ -255,10 +286,11 @@ journal_shrink(struct conf *c, const char *path)
 	rules.c = c;
 	trial_files_name(&rules.files, folder);
 	rc = rules_shrink(&rules, path);
-	if (rc != EXIT_USAGE) { /* else an error names its files */
+	if (rc != EXIT_USAGE || trial_end_asked()) { /* else an error names its files */
 		trial_files_remove(&rules.files);
 		rmdir(folder);
 	}
+	trial_end_if_asked();
 	return rc;
 }
 

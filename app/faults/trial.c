@@ -7,29 +7,64 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <rocade/faults.h>
 
+#include "run_program.h"
 #include "run_state.h"
+#include "run_watch.h"
 #include "trial.h"
 
-#define LOOK_MIN_MS 1000 /* a request may wait this long for a timer, several times */
-#define HANG_TIMES 20    /* of the run without faults */
-#define HANG_LOOKS 10    /* observations of one state that make a hang */
-#define REPEAT_LOOKS 200 /* all in all: the command repeats itself */
+#define LOOK_MIN_MS 1000  /* a request may wait this long for a timer, several times */
+#define HANG_TIMES 20     /* of the run without faults */
+#define OUTPUT_TIMES 1000 /* of it, too */
+#define OUTPUT_MIN (16 * 1024 * 1024) /* bytes */
 #define TICK_MS 10
 #define EXIT_SHELL_SIGNAL 128 /* + n: what shells and rocade-run return for signal n */
 
 static volatile sig_atomic_t ended_by;
-static struct process_tree tree; /* too large for the stack */
+static struct process_tree tree;
+static sigset_t asked; /* signals that ask this process to end */
 
 static void
 end_asked(int number)
 {
 	ended_by = number;
+}
+
+/* Before the first command. A signal that is ignored, as by nohup(1), stays so. */
+static void
+signals_await(void)
+{
+	static const int all[] = {SIGINT, SIGTERM, SIGHUP};
+	static bool done;
+	struct sigaction action = {.sa_handler = end_asked}, old;
+
+	if (done)
+		return;
+	done = true;
+	sigemptyset(&asked);
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		if (sigaction(all[i], NULL, &old) != 0 || old.sa_handler == SIG_IGN)
+			continue;
+		sigaddset(&asked, all[i]);
+		sigaction(all[i], &action, NULL);
+	}
+}
+
+/* In the child. One that came since the fork ends it here. */
+static void
+signals_restore(const sigset_t *mask)
+{
+	for (int number = 1; number < NSIG; number++) {
+		if (sigismember(&asked, number) == 1)
+			signal(number, SIG_DFL);
+	}
+	sigprocmask(SIG_SETMASK, mask, NULL);
 }
 
 void
@@ -48,16 +83,18 @@ trial_files_remove(const struct trial_files *f)
 	unlink(f->output);
 }
 
-/* Processes print no advice, which may change from run to run. */
+/* In the child. Processes print no advice, which may change from run to run. */
 static void
 advice_off(void)
 {
 	const char *off = getenv("ROCADE_OFF");
-	char list[1024];
+	char *list;
 
-	snprintf(list, sizeof(list), "advice%s%s", off != NULL ? "," : "",
-		off != NULL ? off : "");
+	if (asprintf(&list, "advice%s%s", off != NULL ? "," : "",
+		    off != NULL ? off : "") < 0)
+		_exit(EXIT_SHELL_SIGNAL - 1);
 	setenv("ROCADE_OFF", list, 1);
+	free(list);
 }
 
 /* In the child. The rocade-run of the command takes the script from the environment. */
@@ -108,115 +145,18 @@ output_matches(const struct conf *c, const char *path)
 static struct trial_end
 end_of(const struct conf *c, const struct trial_files *f, int status)
 {
-	struct trial_end end = {END_PASSED, WIFEXITED(status) ? WEXITSTATUS(status) : 0};
+	int value = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 
 	if (WIFSIGNALED(status))
-		return (struct trial_end){END_SIGNAL, WTERMSIG(status)};
-	if (end.value > EXIT_SHELL_SIGNAL && end.value <= EXIT_SHELL_SIGNAL + SIGRTMAX)
-		return (struct trial_end){END_SIGNAL, end.value - EXIT_SHELL_SIGNAL};
+		return (struct trial_end){.kind = END_SIGNAL, .value = WTERMSIG(status)};
+	if (!c->accepted[value] && value > EXIT_SHELL_SIGNAL &&
+		value <= EXIT_SHELL_SIGNAL + SIGRTMAX)
+		return (struct trial_end){
+			.kind = END_SIGNAL, .value = value - EXIT_SHELL_SIGNAL};
 	if (output_matches(c, f->output))
-		return (struct trial_end){END_MATCH, 0};
-	if (!c->accepted[end.value])
-		end.kind = END_STATUS;
-	return end;
-}
-
-/* The observations of a run. */
-struct watch {
-	uint64_t state;
-	unsigned same, looks;
-};
-
-static void
-look(struct watch *w, const struct trial_files *f)
-{
-	const char *files[] = {f->journal, f->output, NULL};
-	uint64_t state;
-
-	process_tree_read(&tree);
-	state = run_state(&tree, files);
-	w->same = state == w->state ? w->same + 1 : 0;
-	w->state = state;
-	w->looks++;
-}
-
-/* Waits for the child, which may be the only process. Processes that it leaves behind go on as long as the state changes. */
-static struct trial_end
-command_wait(const struct conf *c, const struct trial_files *f, pid_t child)
-{
-	static const struct timespec tick = {.tv_nsec = TICK_MS * 1000000};
-	uint64_t look_ms = c->look_ms != 0 ? c->look_ms : LOOK_MIN_MS;
-	struct watch w = {.state = 0};
-	bool ended = false;
-	int status = 0, one;
-	pid_t pid;
-
-	for (uint64_t ms = TICK_MS; ended_by == 0; ms += TICK_MS) {
-		while ((pid = waitpid(-1, &one, WNOHANG)) > 0) {
-			if (pid == child) {
-				status = one;
-				ended = true;
-				w.same = 0;
-			}
-		}
-		if (ended && pid < 0)
-			return end_of(c, f, status);
-		nanosleep(&tick, NULL);
-		if (ms % look_ms >= TICK_MS)
-			continue;
-		look(&w, f);
-		if (ended && w.same != 0)
-			break;
-		if (!ended && c->look_ms != 0 &&
-			(w.same == HANG_LOOKS || w.looks == REPEAT_LOOKS))
-			return (struct trial_end){END_HANG, 0};
-	}
-	return end_of(c, f, status);
-}
-
-/* With the signal that has asked for it. */
-static void
-self_end_if_asked(void)
-{
-	if (ended_by == 0)
-		return;
-	signal(ended_by, SIG_DFL);
-	raise(ended_by);
-}
-
-bool
-trial_run(
-	struct conf *c, const struct trial_files *f, uint64_t seed, struct trial_end *end)
-{
-	static const int asked[] = {SIGINT, SIGTERM, SIGHUP};
-	struct sigaction action = {.sa_handler = end_asked};
-	char text[24];
-	pid_t child;
-	int err;
-
-	snprintf(text, sizeof(text), "%" PRIu64, seed);
-	err = rocade_faults_journal_begin(
-		f->journal, ROCADE_VERSION, c->command[0], text);
-	if (err != 0) {
-		fprintf(stderr, PROGRAM ": cannot write %s: %s\n", f->journal,
-			strerror(err));
-		return false;
-	}
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	fflush(NULL);
-	child = fork();
-	if (child == 0)
-		command_exec(c, f, text);
-	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++)
-		sigaction(asked[i], &action, NULL);
-	if (child < 0) {
-		fprintf(stderr, PROGRAM ": cannot fork: %s\n", strerror(errno));
-		return false;
-	}
-	*end = command_wait(c, f, child);
-	process_tree_end(&tree);
-	self_end_if_asked();
-	return true;
+		return (struct trial_end){.kind = END_MATCH};
+	return (struct trial_end){
+		.kind = c->accepted[value] ? END_PASSED : END_STATUS, .value = value};
 }
 
 static uint64_t
@@ -228,11 +168,127 @@ trial_clock_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
+static uint64_t
+output_bytes(const struct trial_files *f)
+{
+	struct stat st;
+
+	return stat(f->output, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
+static enum run_verdict
+look(struct run_watch *w, const struct trial_files *f)
+{
+	const char *files[] = {f->journal, f->output, NULL};
+
+	process_tree_read(&tree);
+	return run_watch_next(w, run_state(&tree, files), output_bytes(f));
+}
+
+/* Waits for the child, which may be the only process. Processes that it leaves behind go on as long as the state changes. */
+static struct trial_end
+command_wait(const struct conf *c, const struct trial_files *f, pid_t child)
+{
+	static const struct timespec tick = {.tv_nsec = TICK_MS * 1000000};
+	uint64_t look_ms = c->look_ms != 0 ? c->look_ms : LOOK_MIN_MS;
+	uint64_t begin = trial_clock_ms();
+	struct run_watch w = {.limited = c->look_ms != 0, .output_max = c->output_max};
+	enum run_verdict verdict = RUN_GOES_ON;
+	struct trial_end end = {END_PASSED, 0, 0};
+	int status;
+	pid_t pid;
+
+	for (uint64_t ms = TICK_MS; ended_by == 0 && verdict == RUN_GOES_ON;
+		ms += TICK_MS) {
+		while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+			if (pid == child) {
+				end = end_of(c, f, status);
+				end.ms = trial_clock_ms() - begin;
+				w.ended = true;
+			}
+		}
+		if (w.ended && pid < 0)
+			return end;
+		nanosleep(&tick, NULL);
+		if (ms % look_ms < TICK_MS)
+			verdict = look(&w, f);
+	}
+	/* A command that has crashed counts more than that what it has left behind goes on. */
+	if (verdict == RUN_HANGS && end.kind == END_PASSED)
+		end.kind = END_HANG;
+	return end;
+}
+
+bool
+trial_end_asked(void)
+{
+	return ended_by != 0;
+}
+
+void
+trial_end_if_asked(void)
+{
+	if (!trial_end_asked())
+		return;
+	fflush(NULL);
+	signal(ended_by, SIG_DFL);
+	raise(ended_by);
+}
+
+/* Returns -1 on failure. */
+static pid_t
+command_start(const struct conf *c, const struct trial_files *f, const char *seed)
+{
+	sigset_t mask;
+	pid_t child;
+
+	signals_await();
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	fflush(NULL);
+	sigprocmask(SIG_BLOCK, &asked, &mask);
+	child = fork();
+	if (child == 0) {
+		signals_restore(&mask);
+		command_exec(c, f, seed);
+	}
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+	return child;
+}
+
+bool
+trial_run(
+	struct conf *c, const struct trial_files *f, uint64_t seed, struct trial_end *end)
+{
+	char text[24];
+	pid_t child;
+	int err;
+
+	snprintf(text, sizeof(text), "%" PRIu64, seed);
+	err = rocade_faults_journal_begin(
+		f->journal, ROCADE_VERSION, run_program(c->command), text);
+	if (err != 0) {
+		fprintf(stderr, PROGRAM ": cannot write %s: %s\n", f->journal,
+			strerror(err));
+		return false;
+	}
+	child = command_start(c, f, text);
+	if (child < 0) {
+		fprintf(stderr, PROGRAM ": cannot fork: %s\n", strerror(errno));
+		return false;
+	}
+	*end = command_wait(c, f, child);
+	process_tree_end(&tree);
+	for (unsigned i = 0; i < tree.count; i++)
+		fprintf(stderr, PROGRAM ": process %ld, %s, has not ended by SIGKILL\n",
+			(long)tree.all[i].pid, tree.all[i].name);
+	process_tree_free(&tree);
+	return ended_by == 0;
+}
+
 bool
 trial_baseline(struct conf *c, const struct trial_files *f)
 {
 	FILE *script = fopen(f->script, "we");
-	uint64_t begin = trial_clock_ms(), took;
 	struct trial_end end;
 	char text[80];
 
@@ -243,7 +299,8 @@ trial_baseline(struct conf *c, const struct trial_files *f)
 			strerror(errno));
 		return false;
 	}
-	c->look_ms = 0;
+	c->look_ms = c->output_max = 0;
+	fprintf(stderr, PROGRAM ": running %s without faults\n", c->command[0]);
 	if (!trial_run(c, f, 0, &end))
 		return false;
 	if (end.kind != END_PASSED) {
@@ -254,11 +311,13 @@ trial_baseline(struct conf *c, const struct trial_files *f)
 			f->output);
 		return false;
 	}
-	took = trial_clock_ms() - begin;
-	c->look_ms = took * HANG_TIMES / HANG_LOOKS;
+	c->look_ms = end.ms * HANG_TIMES / HANG_LOOKS;
 	if (c->look_ms < LOOK_MIN_MS)
 		c->look_ms = LOOK_MIN_MS;
-	fprintf(stderr, PROGRAM ": the run without faults took %" PRIu64 " ms\n", took);
+	c->output_max = output_bytes(f) * OUTPUT_TIMES;
+	if (c->output_max < OUTPUT_MIN)
+		c->output_max = OUTPUT_MIN;
+	fprintf(stderr, PROGRAM ": the run without faults took %" PRIu64 " ms\n", end.ms);
 	return true;
 }
 

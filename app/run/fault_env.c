@@ -102,26 +102,28 @@ int
 faults_check(const struct conf *s)
 {
 	char why[ROCADE_FAULTS_WHY], library[4096], seed[SEED_MAX];
+	const char *from = s->faults_inherited ? "ROCADE_FAULTS" : "--faults";
 	int err, rc;
 
 	if (s->faults == NULL)
 		return 0;
-	if (!file_check("--faults", s->faults))
+	if (!file_check(from, s->faults))
 		return EXIT_USAGE;
 	err = rocade_faults_read(s->faults, NULL, why);
 	if (err == 0 && !s->faults_inherited)
 		err = rocade_faults_journal_check(
 			s->faults, ROCADE_VERSION, s->program, why);
 	if (err != 0) {
-		fprintf(stderr, PROGRAM ": %s (see rocade-faults(1))\n", why);
+		fprintf(stderr, PROGRAM ": %s%s (see rocade-faults(1))\n",
+			s->faults_inherited ? "ROCADE_FAULTS: " : "", why);
 		return EXIT_USAGE;
 	}
 	library_path(s, library, sizeof(library));
 	if (access(library, R_OK) != 0) {
 		fprintf(stderr,
-			PROGRAM ": cannot read %s: %s: --faults requires it beside "
+			PROGRAM ": cannot read %s: %s: %s requires it beside "
 				"librocade-verbs.so (see --library)\n",
-			library, strerror(errno));
+			library, strerror(errno), from);
 		return EXIT_RUN;
 	}
 	if (s->faults_inherited)

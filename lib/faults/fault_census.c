@@ -122,3 +122,37 @@ fault_census_read(struct fault_census *c, const char *journal)
 			program_end(c, at + strlen(FAULT_JOURNAL_COUNTED));
 	}
 }
+
+static int
+by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct fault_program *)a)->name,
+		((const struct fault_program *)b)->name);
+}
+
+static uint64_t
+larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+void
+fault_census_join(struct fault_census *c)
+{
+	struct fault_program *of = c->programs;
+	unsigned kept = 0;
+
+	qsort(of, c->count, sizeof(*of), by_name);
+	for (unsigned i = 0; i < c->count; i++) {
+		if (kept == 0 || strcmp(of[kept - 1].name, of[i].name) != 0) {
+			of[kept++] = of[i];
+			continue;
+		}
+		for (unsigned n = 0; n < FAULT_COUNTED; n++)
+			of[kept - 1].count[n] =
+				larger(of[kept - 1].count[n], of[i].count[n]);
+		of[kept - 1].qps = larger(of[kept - 1].qps, of[i].qps);
+		of[kept - 1].srqs = larger(of[kept - 1].srqs, of[i].srqs);
+	}
+	c->count = kept;
+}

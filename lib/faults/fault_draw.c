@@ -22,11 +22,13 @@ static const struct profile {
 	unsigned actions, repeated;
 } profiles[] = {
 	{4, ACTION(FAULT_PACKET), ACTION(FAULT_PACKET)},
-	{3, ACTION(FAULT_PACKET) | ACTION(FAULT_REFUSE) | ACTION(FAULT_FAIL),
+	{3,
+		ACTION(FAULT_PACKET) | ACTION(FAULT_REFUSE) | ACTION(FAULT_FAIL) |
+			ACTION(FAULT_REJECT) | ACTION(FAULT_LOSE),
 		ACTION(FAULT_PACKET)},
 	{8,
 		ACTION(FAULT_PACKET) | ACTION(FAULT_REFUSE) | ACTION(FAULT_FAIL) |
-			ACTION(FAULT_EVENT),
+			ACTION(FAULT_REJECT) | ACTION(FAULT_LOSE) | ACTION(FAULT_EVENT),
 		ACTION(FAULT_PACKET) | ACTION(FAULT_REFUSE) | ACTION(FAULT_FAIL)},
 };
 
@@ -67,8 +69,7 @@ row_fits(const struct profile *profile, const struct fault_program *p,
 	const struct fault_rule *r)
 {
 	return (profile->actions & ACTION(r->action)) != 0 && p->count[r->call] != 0 &&
-	       (r->action == FAULT_REFUSE || has_queue(r, p, false) ||
-		       has_queue(r, p, true));
+	       (r->call < FAULT_CALLS || has_queue(r, p, false) || has_queue(r, p, true));
 }
 
 /* Sets r by the row number nth, from 0, of those that fit. Returns how many do, up to that one. */
@@ -88,17 +89,32 @@ row_find(const struct profile *profile, const struct fault_program *p, uint64_t 
 	return fitting;
 }
 
-/* Draws the queue, and the packet of a request. */
-static void
-object_draw(struct fault_rule *r, const struct fault_program *p, uint64_t *state)
+/* Of what all queues have counted, that of one, as if they were alike. */
+static uint64_t
+count_of_each(uint64_t count, uint64_t queues)
+{
+	return count > queues ? count / queues : 1;
+}
+
+static uint64_t
+packets_of_request(const struct fault_program *p)
+{
+	uint64_t requests = p->count[FAULT_REQUESTS];
+
+	return requests != 0 ? (p->count[FAULT_PACKETS] + requests - 1) / requests : 1;
+}
+
+/* Draws the queue. Returns how many of its type there are. */
+static uint64_t
+queue_draw(struct fault_rule *r, const struct fault_program *p, uint64_t *state)
 {
 	bool srq = has_queue(r, p, true) &&
 		   (!has_queue(r, p, false) || drawn_below(state, 2) == 0);
+	uint64_t queues = srq ? p->srqs : p->qps;
 
 	r->queue.type = srq ? FAULT_SRQ : FAULT_QP;
-	r->queue.number = 1 + drawn_below(state, srq ? p->srqs : p->qps);
-	r->packet = drawn_early(state, 4);
-	r->copy = 1;
+	r->queue.number = 1 + drawn_below(state, queues);
+	return queues;
 }
 
 /* Writes the name in quotes, and the rule. */
@@ -138,20 +154,26 @@ static void
 rule_draw(const struct profile *profile, const struct fault_program *p, uint64_t *state,
 	FILE *to)
 {
-	struct fault_rule r = {.when = FAULT_NTH};
-	uint64_t count;
+	struct fault_rule r = {.line = 0};
+	uint64_t count, queues = 1;
 
 	(void)row_find(
 		profile, p, drawn_below(state, row_find(profile, p, UINT64_MAX, &r)), &r);
-	/* The packet of a request is named by the number of the request. */
-	count = p->count[r.action == FAULT_PACKET ? FAULT_REQUESTS : r.call];
-	if (r.action != FAULT_REFUSE)
-		object_draw(&r, p, state);
-	r.number = drawn_early(state, count != 0 ? count : 1);
-	if ((profile->repeated & ACTION(r.action)) != 0 &&
+	if (r.call >= FAULT_CALLS)
+		queues = queue_draw(&r, p, state);
+	count = count_of_each(p->count[r.call], queues);
+	r.when = FAULT_NTH;
+	r.packet = r.copy = 1;
+	if ((profile->repeated & ACTION(r.action)) != 0 && count > 1 &&
 		drawn_below(state, REPEATS) == 0) {
 		r.when = FAULT_EACH_NTH;
-		r.number++; /* not all */
+		r.number = 1 + drawn_early(state, count - 1); /* not all */
+	} else if (r.action == FAULT_PACKET) {
+		r.packet = drawn_early(state, packets_of_request(p));
+		r.number = drawn_early(
+			state, count_of_each(p->count[FAULT_REQUESTS], queues));
+	} else {
+		r.number = drawn_early(state, count);
 	}
 	rule_write(&r, p->name, to);
 }
@@ -209,6 +231,7 @@ rocade_faults_draw(const char *journal, unsigned profile, uint64_t seed, FILE *t
 			why, FAULT_WHY_MAX, "cannot read %s: %s", journal, strerror(err));
 	} else {
 		fault_census_read(census, text);
+		fault_census_join(census);
 		if (census->count == 0)
 			err = ENODATA;
 		else if (!fault_script_draw(census, profile, seed, to))
@@ -218,10 +241,15 @@ rocade_faults_draw(const char *journal, unsigned profile, uint64_t seed, FILE *t
 		snprintf(why, FAULT_WHY_MAX,
 			"no process of the command has used a device of Rocade; valid: "
 			"a command with rocade-run in it");
-	else if (err == ENOTSUP)
+	else if (err == ENOTSUP && profiles[profile].actions == ACTION(FAULT_PACKET))
 		snprintf(why, FAULT_WHY_MAX,
 			"the profile %s has only faults of packets, and no process has "
 			"sent one; valid: nasty, byzantine",
+			rocade_faults_profiles[profile]);
+	else if (err == ENOTSUP)
+		snprintf(why, FAULT_WHY_MAX,
+			"the profile %s has no fault for the calls of the command; valid: "
+			"a command of which a call can be refused (rocade-faults(1))",
 			rocade_faults_profiles[profile]);
 	free(text);
 	free(census);

@@ -228,6 +228,9 @@ struct fault_census {
 };
 
 void fault_census_read(struct fault_census *c, const char *journal);
+/* Sorts the processes by their names, and makes one, with the larger counts, of those with one name: a rule is for all
+ * processes of a name, and in which order they have ended is not fixed. */
+void fault_census_join(struct fault_census *c);
 /* Writes the line of a process. size: FAULT_COUNTS_TEXT at least. */
 #define FAULT_COUNTS_TEXT 4096
 void fault_counts_write(const struct fault_plan *p, const struct fault_program *of,
