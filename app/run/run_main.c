@@ -99,7 +99,7 @@ static const struct option_row option_rows[] = {
 	{OPTION_FN, 0, "faults", "FILE", .set = faults_keep,
 		.valid = "no second script: --faults is given twice",
 		.text = "refuse calls of PROGRAM, and of what it starts, as the script FILE "
-			"says: rocade-faults(1)"},
+			"says: rocade-faults(1) (default: the script of ROCADE_FAULTS)"},
 	{OPTION_FN, 0, "seed", "N", .set = fault_seed_keep, .valid = SEED_VALID,
 		.text = "seed of the script's probabilities (default: 1)"},
 	{OPTION_TEXT, 0, "fault-journal", "FILE", MEMBER(fault_journal),

@@ -63,13 +63,11 @@ def explore():
              [str(n) for n in range(1, 41)] and crashed and
              "%d of 40 scripts failed" % len(failed) in done.stdout, done)
         case("each that fails has a folder", sorted(os.listdir(os.path.join(folder.path, "faults-explore"))) ==
-             sorted(["without-faults"] + ["seed-" + seed for seed in failed]), os.listdir(folder.path))
-        kept = os.path.join("faults-explore", "seed-" + crashed[0])
-        script = folder.read(kept, "script.txt")
-        done = folder.run("explore", "--seeds", "1", "--seed", crashed[0], "--profile", "nasty", "--accept", "3",
-                          "--folder", "again", "--", *CLIENT)
-        case("the seed draws the same script", done.returncode == 1 and
-             folder.read("again", "seed-" + crashed[0], "script.txt") == script, (done, script))
+             sorted(["without-faults"] + ["nasty-seed-" + seed for seed in failed]), os.listdir(folder.path))
+        kept = os.path.join("faults-explore", "nasty-seed-" + crashed[0])
+        done = process.run([FAULTS, "replay", os.path.join(kept, "journal.txt"), "--", *CLIENT[1:]], env=daemon.env,
+                           cwd=folder.path)
+        case("a kept journal is replayed: the same crash", done.returncode == -signal.SIGSEGV, done)
         done = folder.run("shrink", "--runs", "1", "--accept", "3", os.path.join(kept, "journal.txt"), "--", *CLIENT)
         found = rules(done.stdout)
         case("the journal is shrunk to one call", done.returncode == 0 and len(found) == 1 and
@@ -78,6 +76,20 @@ def explore():
         done = folder.run("check", folder.write("shrunk", done.stdout))
         case("what shrink prints is a script", done.returncode == 0 and "1 rule in all" in done.stdout, done)
         case("no process is left", daemon.idle(), daemon.status())
+
+
+def seeds_again():
+    """A program that always makes the same calls, and a command that fails whenever it has faults."""
+    with Daemon() as daemon:
+        folder = Folder(daemon)
+        fails = ["sh", "-c", '"$0" "$@"; grep -q 1000000000000000000 "$ROCADE_FAULTS"', RUN, "--library", LIBRARY,
+                 "ibv_devinfo"]
+        for where in "one", "other":
+            done = folder.run("explore", "--seeds", "3", "--profile", "nasty", "--folder", where, "--", *fails)
+            case("each script fails", done.returncode == 1 and "3 of 3 scripts failed" in done.stdout, done)
+        scripts = [[folder.read(where, "nasty-seed-%d" % seed, "script.txt") for seed in (1, 2, 3)]
+                   for where in ("one", "other")]
+        case("a seed draws the same script", scripts[0] == scripts[1] and len(set(scripts[0])) > 1, scripts)
 
 
 def mild():
@@ -137,12 +149,38 @@ def ends():
         pids = [int(pid) for pid in folder.read("pids").split()]
         case("what is left behind is ended", done.returncode == 0 and len(pids) == 2 and not any(map(runs, pids)),
              (done, pids))
+        stop = 'grep -q 1000000000000000000 "$ROCADE_FAULTS" || exec yes; exec "$@" regions'
+        script = folder.write("script", "call 100 of create_cq: ENOMEM\n")
+        done = folder.run("shrink", "--runs", "1", script, "--", "sh", "-c", stop, "sh", *CLIENT[:-1])
+        case("output without end is a hang", done.returncode == 0 and done.stdout.startswith("# hang, with 1 of 1 "), done)
+        done = folder.run("explore", "--seeds", "1", "--accept", "143", "--", "sh", "-c", "exit 143")
+        case("a status behind 128 may be accepted", done.returncode == 2 and
+             "no process of the command has used a device" in done.stderr, done)
+        ignoring = Process(["nohup", FAULTS, "explore", "--", "sh", "-c", "echo $$ >>nohup; exec sleep 1000"],
+                           cwd=folder.path)
+        until(lambda: os.path.exists(os.path.join(folder.path, "nohup")) and folder.read("nohup").endswith("\n"))
+        ignoring.send_signal(signal.SIGHUP)
+        with open("/proc/%d/status" % ignoring.pid, encoding="ascii") as file:
+            ignored = int(re.search(r"^SigIgn:\s*(\w+)$", file.read(), re.M)[1], 16)
+        case("SIGHUP stays ignored", ignored & 1 << signal.SIGHUP - 1 and runs(int(folder.read("nohup"))), hex(ignored))
+        ignoring.send_signal(signal.SIGTERM)
+        ignoring.finish()
         explorer = Process([FAULTS, "explore", "--", "sh", "-c", "echo $$ >>last; sleep 1000"], cwd=folder.path)
         until(lambda: os.path.exists(os.path.join(folder.path, "last")) and folder.read("last").endswith("\n"))
         explorer.send_signal(signal.SIGTERM)
         status, text = explorer.finish()
         case("SIGTERM ends the command, too", status == -signal.SIGTERM and not runs(int(folder.read("last"))),
              (status, text))
+        twice = ('grep -q 1000000000000000000 "$ROCADE_FAULTS" && exec true; echo $ROCADE_FAULTS >>scripts; '
+                 '[ $(wc -l <scripts) -eq 1 ] && exit 5; exec sleep 1000')
+        script = folder.write("script", "call 1 of alloc_pd: ENOMEM\ncall 1 of create_qp: ENOMEM\n")
+        shrinker = Process([FAULTS, "shrink", "--runs", "1", script, "--", "sh", "-c", twice], cwd=folder.path)
+        until(lambda: os.path.exists(os.path.join(folder.path, "scripts")) and folder.read("scripts").count("\n") == 2)
+        shrinker.send_signal(signal.SIGTERM)
+        status, text = shrinker.finish()
+        case("SIGTERM: shrink prints what it has", status == -signal.SIGTERM and
+             "# status 5, with 2 of 2 rules of script, after 2 runs, not to the end\n" + folder.read("script") in text and
+             not os.path.exists(os.path.dirname(folder.read("scripts").split()[0])), (status, text))
 
 
 def journals():
@@ -161,7 +199,8 @@ def journals():
         for change, said in [(("journal 1: rocade ", "journal 1: rocade 9"), "is a journal of rocade 9"),
                              (('program "fault_careless"', 'program "other"'), 'program "other", seed 1, and this is rocade'),
                              (("\n", '\n# rocade-faults process 1: "x", "fault_careless"\n'),
-                              'several processes have one name, "fault_careless"')]:
+                              'several processes have one name, "fault_careless"; valid: one process of each name that a rule has; valid '
+              "too: its script")]:
             done = folder.run("shrink", folder.write("other", journal.replace(*change, 1)), "--", *CLIENT)
             case("a journal with %r is refused" % change[1], done.returncode == 2 and said in done.stderr and
                  done.stderr.count("\n") == 1, done)
@@ -183,6 +222,8 @@ def errors():
                 (["explore", "--match", "(", "--", "true"], "'(' for --match: expected an extended regular expression"),
                 (["explore", "--accept", "1,x", "--", "true"], "'1,x' for --accept: expected numbers from 0 to 255"),
                 (["explore", "--folder", "/dev/null/x", "--", "true"], "cannot write into the folder /dev/null/x"),
+                (["explore", "--folder", none, "--", "true"], "cannot write into the folder none: Not a directory"),
+                (["shrink", "/dev/null", "--", "true"], "'/dev/null' for JOURNAL: expected a regular file"),
                 (["shrink", none], "missing command: expected JOURNAL -- COMMAND"),
                 (["shrink", none, "true"], "missing command: expected JOURNAL -- COMMAND"),
                 (["shrink", "--runs", "0", none, "--", "true"], "'0' for --runs: expected 1 to 1000"),
@@ -200,8 +241,9 @@ def errors():
         case("a command without rocade-run", done.returncode == 2 and
              "no process of the command has used a device of Rocade; valid: a command with rocade-run" in done.stderr, done)
         done = process.run(CLIENT, env=dict(daemon.env, ROCADE_FAULTS=os.path.join(folder.path, wrong)))
-        case("an inherited script with an error", done.returncode == 2 and "'EIO' is not known" in done.stderr, done)
+        case("an inherited script with an error", done.returncode == 2 and
+             "rocade-run: ROCADE_FAULTS: " in done.stderr and "'EIO' is not known" in done.stderr, done)
 
 
 if __name__ == "__main__":
-    sys.exit(run(explore, mild, shrink, ends, journals, errors))
+    sys.exit(run(explore, seeds_again, mild, shrink, ends, journals, errors))

@@ -65,6 +65,9 @@ def main():
         options = re.findall(r"^  (--\w+)", done.stdout, re.M)
         docs.case("the page has the options of %s" % command, [] if done.returncode == 0 and len(options) > 3 and all(
             ".B " + option in man for option in options) else [done])
+    flags = re.findall(r'OPTION_FLAG, 0, "([\w-]+)"', docs.read("app/run/run_main.c"))
+    docs.case("explore knows the options of rocade-run without a value", [] if flags and re.findall(
+        r'"--([\w-]+)"', docs.read("app/faults/run_program.c").split("flags[] = {")[1].split("}")[0]) == flags else [flags])
     docs.version_check(man)
     example = man.split(".SH EXAMPLES\n.nf\n")[1].split(".fi")[0]
     done = check(example)

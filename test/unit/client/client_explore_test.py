@@ -11,5 +11,5 @@ import faults_explore  # noqa: E402
 from tap import run  # noqa: E402
 
 if __name__ == "__main__":
-    sys.exit(run(faults_explore.explore, faults_explore.mild, faults_explore.shrink, faults_explore.ends,
+    sys.exit(run(faults_explore.explore, faults_explore.seeds_again, faults_explore.mild, faults_explore.shrink, faults_explore.ends,
                  faults_explore.journals, faults_explore.errors))
