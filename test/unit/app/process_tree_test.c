@@ -21,6 +21,7 @@ child_start(void)
 
 	assert_true(child >= 0);
 	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* if this test fails */
 		for (;;)
 			pause();
 	}
@@ -68,6 +69,7 @@ named_start(const char *name, bool ignores)
 	child = fork();
 	assert_true(child >= 0);
 	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		prctl(PR_SET_NAME, name);
 		if (ignores)
 			signal(SIGTERM, SIG_IGN);
@@ -108,6 +110,7 @@ TEST(a_program_that_ignores_sigterm_is_killed_and_the_daemon_is_not)
 	if (daemon == 0) {
 		sigset_t term;
 
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		prctl(PR_SET_NAME, "rocaded");
 		sigemptyset(&term);
 		sigaddset(&term, SIGTERM);
