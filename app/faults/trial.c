@@ -58,7 +58,7 @@ signals_await(void)
 
 /* In the child. One that came since the fork ends it here. */
 static void
-signals_restore(const sigset_t *mask)
+signals_default(const sigset_t *mask)
 {
 	for (int number = 1; number < NSIG; number++) {
 		if (sigismember(&asked, number) == 1)
@@ -248,7 +248,7 @@ command_start(const struct conf *c, const struct trial_files *f, const char *see
 	sigprocmask(SIG_BLOCK, &asked, &mask);
 	child = fork();
 	if (child == 0) {
-		signals_restore(&mask);
+		signals_default(&mask);
 		command_exec(c, f, seed);
 	}
 	sigprocmask(SIG_SETMASK, &mask, NULL);

@@ -17,7 +17,7 @@ watched(struct run_watch w, bool changing, enum run_verdict *said)
 	return 0;
 }
 
-TEST(a_state_that_stays_is_a_hang_with_and_without_a_limit)
+TEST(a_state_that_stays_ends_a_run_with_and_without_a_limit)
 {
 	enum run_verdict said;
 
@@ -40,7 +40,7 @@ TEST(a_change_begins_the_count_again)
 	assert_int_equal(run_watch_next(&w, 2, 0), RUN_HANGS);
 }
 
-TEST(a_run_that_repeats_itself_is_a_hang_only_if_its_time_is_known)
+TEST(a_run_that_repeats_itself_ends_only_if_its_time_is_known)
 {
 	enum run_verdict said;
 
@@ -50,7 +50,7 @@ TEST(a_run_that_repeats_itself_is_a_hang_only_if_its_time_is_known)
 	assert_int_equal(watched((struct run_watch){.limited = false}, true, &said), 0);
 }
 
-TEST(what_a_command_leaves_behind_may_be_quiet_or_repeat_itself)
+TEST(what_a_command_leaves_behind_may_stay_or_repeat_itself)
 {
 	struct run_watch left = {.ended = true};
 	enum run_verdict said;
@@ -72,7 +72,7 @@ TEST(the_state_when_a_command_ends_is_not_compared_with_those_before)
 	assert_int_equal(run_watch_next(&w, 1, 0), RUN_IS_QUIET);
 }
 
-TEST(more_output_than_there_may_be_is_a_hang)
+TEST(more_output_than_there_may_be_ends_a_run)
 {
 	struct run_watch w = {.output_max = 100}, any = {.output_max = 0};
 
