@@ -11,16 +11,14 @@ static int
 cm_option_set(struct rdma_cm_id *id, enum ucm_fault fault, uint32_t value)
 {
 	struct ucm_option_fault option = {.fault = fault, .value = value};
-	__typeof__(&rdma_set_option) set =
-		(__typeof__(&rdma_set_option))fault_next_function(
-			"rdma_set_option", "RDMACM_1.0");
+	__typeof__(&rdma_set_option) set = NEXT(rdma_set_option, "RDMACM_1.0");
 
 	return set != NULL ? set(id, UCM_LEVEL_ROCADE, UCM_ROCADE_FAULT, &option,
 				     sizeof(option))
 			   : -1;
 }
 
-/* Returns 0 if it can happen to the ID now. */
+/* Hands the rule to the server. Returns 0, or -1 if the ID cannot have it now. */
 static int
 rule_set(struct rdma_cm_id *id, const struct fault_rule *r)
 {
@@ -39,24 +37,39 @@ rule_set(struct rdma_cm_id *id, const struct fault_rule *r)
 	return cm_option_set(id, faults[r->err - FAULT_CM_ADDR_ERROR], 0);
 }
 
-int
-fault_connection_call(enum fault_call call, struct rdma_cm_id *id, bool *faulty)
+/* Requests of the ID's QP, if it has one, can end the connection of the ID from now on. */
+static void
+qp_id_store(struct rdma_cm_id *id)
 {
-	struct fault_hit hit = fault_call_hit(call);
+	struct counted_queue *q = id->qp != NULL ? fault_queue_of(id->qp) : NULL;
+
+	if (q != NULL)
+		__atomic_store_n(&q->id, id, __ATOMIC_RELAXED);
+}
+
+int
+fault_connection_call(
+	enum fault_call call, struct rdma_cm_id *id, bool counts, bool *faulty)
+{
+	struct fault_hit hit = {.rule = NULL};
 	int err = errno;
 
+	if (counts)
+		hit = fault_call_hit(call);
+	if (hit.rule != NULL && hit.rule->action == FAULT_REFUSE) {
+		fault_hit_apply(&hit);
+		return hit.rule->err;
+	}
+	if (call == FAULT_rdma_connect || call == FAULT_rdma_accept)
+		qp_id_store(id);
 	if (hit.rule == NULL)
 		return 0;
-	if (hit.rule->action != FAULT_REFUSE) {
-		*faulty = rule_set(id, hit.rule) == 0;
-		/* A thread of the program may end the process as soon as an event has come. */
-		if (*faulty)
-			fault_hit_apply(&hit);
-		errno = err;
-		return 0;
-	}
-	fault_hit_apply(&hit);
-	return hit.rule->err;
+	*faulty = rule_set(id, hit.rule) == 0;
+	/* A thread of the program may end the process as soon as an event has come. */
+	if (*faulty)
+		fault_hit_apply(&hit);
+	errno = err;
+	return 0;
 }
 
 void
@@ -68,15 +81,6 @@ fault_connection_forget(struct rdma_cm_id *id)
 	errno = err;
 }
 
-void
-fault_connection_made(struct rdma_cm_id *id)
-{
-	struct counted_queue *q = id->qp != NULL ? fault_queue_of(id->qp) : NULL;
-
-	if (q != NULL)
-		__atomic_store_n(&q->id, id, __ATOMIC_RELAXED);
-}
-
 /* A program frees the QP of an ID before the ID (rdma_destroy_id(3)). */
 static int
 connection_break(const struct ibv_qp *qp, bool asks)
@@ -86,6 +90,8 @@ connection_break(const struct ibv_qp *qp, bool asks)
 		q != NULL ? __atomic_load_n(&q->id, __ATOMIC_RELAXED) : NULL;
 	int err = errno, rc = id != NULL ? cm_option_set(id, UCM_FAULT_BREAK, !asks) : -1;
 
+	if (rc == 0 && !asks)
+		__atomic_store_n(&q->id, NULL, __ATOMIC_RELAXED);
 	errno = err;
 	return rc;
 }

@@ -18,20 +18,6 @@
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
-#define NEXT(function, node)                                                             \
-	__extension__({                                                                  \
-		static __typeof__(&function) next_;                                      \
-		__typeof__(&function) found_ =                                           \
-			__atomic_load_n(&next_, __ATOMIC_RELAXED);                       \
-                                                                                         \
-		if (found_ == NULL) {                                                    \
-			found_ = (__typeof__(&function))fault_next_function(             \
-				#function, node);                                        \
-			__atomic_store_n(&next_, found_, __ATOMIC_RELAXED);              \
-		}                                                                        \
-		found_;                                                                  \
-	})
-
 static int
 fail_minus(int err)
 {
@@ -100,12 +86,11 @@ is_elsewhere(const struct ibv_context *verbs)
 		bool faulty = false;                                                     \
 		int err = next == NULL ? ENOSYS : 0;                                     \
                                                                                          \
-		if (err == 0 && !is_elsewhere(id->verbs) &&                              \
-			!fault_same_library(                                             \
-				__builtin_return_address(0), (const void *)next))        \
-			err = fault_connection_call(FAULT_##call, id, &faulty);          \
-		if (err == 0)                                                            \
-			fault_connection_made(id);                                       \
+		if (err == 0 && !is_elsewhere(id->verbs))                                \
+			err = fault_connection_call(FAULT_##call, id,                    \
+				!fault_same_library(__builtin_return_address(0),         \
+					(const void *)next),                             \
+				&faulty);                                                \
 		err = err != 0 ? fail_minus(err) : next arguments;                       \
 		if (err != 0 && faulty)                                                  \
 			fault_connection_forget(id);                                     \
@@ -127,8 +112,8 @@ is_elsewhere(const struct ibv_context *verbs)
 		fault_inside++;                                                          \
 		made = next(pd, attr);                                                   \
 		fault_inside--;                                                          \
-		if (ours && made != NULL && !fault_##object##_made(made))                \
-			fault_report(FAULT_UNCOUNTED);                                   \
+		if (ours && made != NULL)                                                \
+			fault_##object##_made(made);                                     \
 		return made;                                                             \
 	}                                                                                \
                                                                                          \

@@ -85,14 +85,13 @@ POST(post_recv, ibv_qp, ibv_recv_wr, FAULT_RECEIVES, fault_receive_post)
 POST(post_srq_recv, ibv_srq, ibv_recv_wr, FAULT_RECEIVES, fault_srq_receive_post)
 
 /* Nothing of a CQ is counted. */
-static bool
+static void
 cq_made(struct ibv_cq_ex *cq)
 {
 	(void)cq;
-	return true;
 }
 
-#define CREATE_EX(call, name, type, attributes, is_made)                                 \
+#define CREATE_EX(call, name, type, attributes, count)                                   \
 	static struct type *fault_##name(                                                \
 		struct ibv_context *context, struct attributes *attr)                    \
 	{                                                                                \
@@ -103,8 +102,8 @@ cq_made(struct ibv_cq_ex *cq)
 		fault_inside++;                                                          \
 		made = next.name(context, attr);                                         \
 		fault_inside--;                                                          \
-		if (made != NULL && !is_made(made))                                      \
-			fault_report(FAULT_UNCOUNTED);                                   \
+		if (made != NULL)                                                        \
+			count(made);                                                     \
 		return made;                                                             \
 	}
 
@@ -117,13 +116,16 @@ static int
 fault_wr_complete(struct ibv_qp_ex *ex)
 {
 	int err = fault_refusal(FAULT_wr_complete);
+	struct fault_hit end;
 
-	if (err == 0) {
-		fault_batch_apply(ex);
-		return next.wr_complete(ex);
+	if (err != 0) {
+		ex->wr_abort(ex);
+		errno = err;
+		return err;
 	}
-	ex->wr_abort(ex);
-	errno = err;
+	end = fault_batch_apply(ex);
+	err = next.wr_complete(ex);
+	fault_batch_end_connection(&ex->qp_base, &end);
 	return err;
 }
 

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -18,6 +17,7 @@
 #include "base/off.h"
 #include "preload/fault_process.h"
 #include "preload/fault_queues.h"
+#include "preload/fault_write.h"
 #include "preload/real_dl.h"
 
 #define REPORTED_MAX 10
@@ -155,42 +155,6 @@ fault_next_function(const char *name, const char *node)
 	return library != NULL ? real_function_of(library, name) : NULL;
 }
 
-/* Signals that a write raises, which would end the program: a file at its limit (RLIMIT_FSIZE), a pipe without a
- * reader. */
-static const int write_signals[] = {SIGXFSZ, SIGPIPE};
-#define WRITE_SIGNALS (sizeof(write_signals) / sizeof(write_signals[0]))
-
-struct write_mask {
-	sigset_t before; /* the mask of this thread */
-	sigset_t added;  /* signals that the program does not wait for already */
-};
-
-/* Blocks them in this thread. */
-static void
-write_begin(struct write_mask *m)
-{
-	sigset_t pending;
-
-	sigpending(&pending);
-	sigemptyset(&m->added);
-	for (size_t i = 0; i < WRITE_SIGNALS; i++) {
-		if (sigismember(&pending, write_signals[i]) == 0)
-			sigaddset(&m->added, write_signals[i]);
-	}
-	pthread_sigmask(SIG_BLOCK, &m->added, &m->before);
-}
-
-/* Takes those that were raised. */
-static void
-write_end(const struct write_mask *m)
-{
-	const struct timespec none = {.tv_sec = 0};
-
-	while (sigtimedwait(&m->added, NULL, &none) > 0) {
-	}
-	pthread_sigmask(SIG_SETMASK, &m->before, NULL);
-}
-
 /* The file is opened for each line: programs close descriptors that they do not know, and use their numbers. Returns
  * why the line is not written, or NULL. */
 static const char *
@@ -220,21 +184,21 @@ journal_line_write(const char *line, size_t len)
 static void
 journal_add(const char *line, int len)
 {
-	struct write_mask mask;
+	struct fault_write_mask mask;
 	const char *why;
 	int state;
 
 	if (self.journal == NULL)
 		return;
 	state = no_cancel_begin();
-	write_begin(&mask);
+	fault_write_begin(&mask);
 	why = journal_line_write(line, (size_t)len);
 	if (why != NULL &&
 		!__atomic_exchange_n(&self.journal_failed, true, __ATOMIC_RELAXED))
 		dprintf(error_fd(),
 			"rocade: faults: the journal %s lacks lines of process %ld: %s\n",
 			self.journal, (long)getpid(), why);
-	write_end(&mask);
+	fault_write_end(&mask);
 	no_cancel_end(state);
 }
 
@@ -278,16 +242,6 @@ fault_hit_apply(const struct fault_hit *hit)
 		self.name, what, hit->rule->line, (long)getpid());
 	journal_add(line, len);
 	errno = err;
-}
-
-void
-fault_report(const char *what)
-{
-	struct write_mask mask;
-
-	write_begin(&mask);
-	dprintf(error_fd(), "rocade: faults: %s\n", what);
-	write_end(&mask);
 }
 
 struct fault_hit
@@ -392,13 +346,13 @@ static __attribute__((destructor)) void
 fault_process_ends(void)
 {
 	int fd = self.used && !is_off(OFF_ADVICE) ? error_fd() : -1;
-	struct write_mask mask;
+	struct fault_write_mask mask;
 
 	if (self.used)
 		counts_journal();
 	if (fd < 0)
 		return;
-	write_begin(&mask);
+	fault_write_begin(&mask);
 	unapplied_report(fd);
-	write_end(&mask);
+	fault_write_end(&mask);
 }

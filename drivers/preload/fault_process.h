@@ -27,11 +27,22 @@ struct fault_hit fault_packet_hit(
 /* A hit is applied: writes the line of the journal. Keeps errno. */
 void fault_hit_apply(const struct fault_hit *hit);
 
-/* Prints an error, once it is known that the process has faults. */
-void fault_report(const char *what);
-
 /* Returns the function that is behind this library in the search order, or NULL. node: of its version. */
 void *fault_next_function(const char *name, const char *node);
+/* The same with its type, looked up once. */
+#define NEXT(function, node)                                                             \
+	__extension__({                                                                  \
+		static __typeof__(&function) next_;                                      \
+		__typeof__(&function) found_ =                                           \
+			__atomic_load_n(&next_, __ATOMIC_RELAXED);                       \
+                                                                                         \
+		if (found_ == NULL) {                                                    \
+			found_ = (__typeof__(&function))fault_next_function(             \
+				#function, node);                                        \
+			__atomic_store_n(&next_, found_, __ATOMIC_RELAXED);              \
+		}                                                                        \
+		found_;                                                                  \
+	})
 
 /* Whether both addresses are in one shared object. */
 bool fault_same_library(const void *a, const void *b);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "preload/fault_queues.h"
+#include "preload/fault_write.h"
 
 #define BUCKETS 4096 /* a power of two */
 
@@ -105,7 +106,7 @@ packets_watch(struct counted_queue *q)
 	return q->recent != NULL || !table.counts_packets;
 }
 
-static bool
+static void
 queue_add(const void *handle, enum fault_object_type type, unsigned of)
 {
 	struct counted_queue *q;
@@ -130,22 +131,23 @@ queue_add(const void *handle, enum fault_object_type type, unsigned of)
 		__atomic_store_n(&q->handle, handle, __ATOMIC_RELAXED);
 	}
 	table_unlock();
-	return complete;
+	if (!complete)
+		fault_report("no memory to count for a new QP or SRQ: rules miss it");
 }
 
-bool
+void
 fault_qp_made(struct ibv_qp *qp)
 {
-	return queue_add(qp, FAULT_QP,
+	queue_add(qp, FAULT_QP,
 		qp->qp_type == IBV_QPT_UD   ? FAULT_OF_UD
 		: qp->qp_type == IBV_QPT_UC ? FAULT_OF_UC
 					    : FAULT_OF_RC);
 }
 
-bool
+void
 fault_srq_made(struct ibv_srq *srq)
 {
-	return queue_add(srq, FAULT_SRQ, FAULT_OF_SRQ);
+	queue_add(srq, FAULT_SRQ, FAULT_OF_SRQ);
 }
 
 void

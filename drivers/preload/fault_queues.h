@@ -40,10 +40,9 @@ bool fault_packet_count(struct counted_queue *q, uint32_t idx, uint32_t packet,
 	uint32_t psn, struct fault_packet *out);
 /* The QP is in RESET now. posted: the requests that were posted since the RESET before. */
 void fault_qp_was_reset(const void *handle, uint32_t posted);
-/* The program has created it. Returns false if there is no memory to count its requests, or its packets. */
-bool fault_qp_made(struct ibv_qp *qp);
-bool fault_srq_made(struct ibv_srq *srq);
-#define FAULT_UNCOUNTED "no memory to count for a new QP or SRQ: rules miss it"
+/* The program has created it. Reports if there is no memory to count its requests, or its packets. */
+void fault_qp_made(struct ibv_qp *qp);
+void fault_srq_made(struct ibv_srq *srq);
 /* It is about to be destroyed, and is so or not. */
 struct counted_queue *fault_queue_leave(const void *handle);
 void fault_queue_left(struct counted_queue *q, const void *handle, bool gone);

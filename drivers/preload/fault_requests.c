@@ -11,6 +11,7 @@
 #include "preload/fault_process.h"
 #include "preload/fault_queues.h"
 #include "preload/fault_requests.h"
+#include "preload/fault_write.h"
 #include "preload/real_dl.h"
 #include "verbs/fault_hooks.h"
 
@@ -87,6 +88,13 @@ hit_undo(struct counted_queue *q, unsigned counted)
 		__ATOMIC_RELAXED);
 }
 
+static bool
+ends_connection(const struct fault_hit *hit)
+{
+	return hit->rule->action == FAULT_EVENT &&
+	       hit->rule->err == FAULT_CM_DISCONNECTED;
+}
+
 /* Causes an event, with all that belongs to it, unless it cannot come now. Returns whether it does. Its line is in the
  * journal before it comes, because a thread of the program may end the process then. qp or srq: where the request is
  * posted. */
@@ -95,7 +103,7 @@ event_cause(const struct fault_hit *hit, struct ibv_qp *qp, struct ibv_srq *srq)
 {
 	enum ibv_event_type type = (enum ibv_event_type)hit->rule->err;
 
-	if (hit->rule->err == FAULT_CM_DISCONNECTED) {
+	if (ends_connection(hit)) {
 		if (!fault_connection_is_open(qp))
 			return false;
 		fault_hit_apply(hit);
@@ -157,9 +165,11 @@ fault_request_post(struct ibv_qp *qp, struct ibv_send_wr *wr, fault_send_fn *nex
 	return err;
 }
 
-void
+/* A connection ends once: of several such hits only the first one is applied. */
+struct fault_hit
 fault_batch_apply(struct ibv_qp_ex *ex)
 {
+	struct fault_hit end = {.rule = NULL};
 	struct ibv_qp *qp = &ex->qp_base;
 	struct counted_queue *q = queue_counted(qp, FAULT_REQUESTS);
 	unsigned count = q != NULL ? verbs_hooks()->batch_end(ex) : 0;
@@ -172,6 +182,11 @@ fault_batch_apply(struct ibv_qp_ex *ex)
 
 		if (hit.rule == NULL)
 			continue;
+		if (ends_connection(&hit)) {
+			if (end.rule == NULL)
+				end = hit;
+			continue;
+		}
 		if (hit.rule->action == FAULT_EVENT) {
 			(void)event_cause(&hit, qp, NULL);
 			continue;
@@ -180,6 +195,14 @@ fault_batch_apply(struct ibv_qp_ex *ex)
 		verbs_hooks()->batch_fail(ex, i, &fault);
 		fault_hit_apply(&hit);
 	}
+	return end;
+}
+
+void
+fault_batch_end_connection(struct ibv_qp *qp, const struct fault_hit *hit)
+{
+	if (hit->rule != NULL)
+		(void)event_cause(hit, qp, NULL);
 }
 
 void

@@ -6,6 +6,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "faults/faults.h"
+
 typedef int fault_send_fn(
 	struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 typedef int fault_recv_fn(
@@ -19,8 +21,11 @@ int fault_request_post(struct ibv_qp *qp, struct ibv_send_wr *wr, fault_send_fn 
 int fault_receive_post(struct ibv_qp *qp, struct ibv_recv_wr *wr, fault_recv_fn *next);
 int fault_srq_receive_post(
 	struct ibv_srq *srq, struct ibv_recv_wr *wr, fault_srq_recv_fn *next);
-/* The same for the requests of a batch, just before ibv_wr_complete(). */
-void fault_batch_apply(struct ibv_qp_ex *ex);
+/* The same for the requests of a batch, just before ibv_wr_complete(), with the lock of the send queue. Returns the hit
+ * that ends the connection, or one without a rule: fault_batch_end_connection() applies it without that lock, because the
+ * daemon has to answer. */
+struct fault_hit fault_batch_apply(struct ibv_qp_ex *ex);
+void fault_batch_end_connection(struct ibv_qp *qp, const struct fault_hit *hit);
 
 /* A request of ibv_bind_mw() was posted. */
 void fault_bind_count(struct ibv_qp *qp);

@@ -152,7 +152,7 @@ cm_accept(struct cm_conn *conn, const struct cm_qp *qp, const void *private, siz
 {
 	struct mad *rep = &conn->out;
 
-	if (conn->state != CM_REQ_RCVD)
+	if (!cm_sends(conn, MAD_REP))
 		return -ENOTCONN;
 	if (!qpn_is_ordinary(qp->qpn) || qp->rnr_retry > 7 ||
 		qp->ece.vendor_id > CM_VENDOR_ID_MAX || len > mad_private_max(MAD_REP))
@@ -243,8 +243,7 @@ cm_established(struct cm_conn *conn, uint64_t now)
 int
 cm_disconnect(struct cm_conn *conn, const void *private, size_t len, uint64_t now)
 {
-	if (conn->state != CM_ESTABLISHED && conn->state != CM_REP_SENT &&
-		conn->state != CM_DREQ_RCVD)
+	if (!cm_sends(conn, MAD_DREQ) && conn->state != CM_DREQ_RCVD)
 		return -ENOTCONN;
 	if (len > mad_private_max(MAD_DREQ))
 		return -EINVAL;
@@ -260,14 +259,15 @@ cm_disconnect(struct cm_conn *conn, const void *private, size_t len, uint64_t no
 bool
 cm_sends(const struct cm_conn *conn, enum mad_attr attr)
 {
-	switch (attr) {
-	case MAD_REP:
+	if (attr == MAD_REP)
 		return conn->state == CM_REQ_RCVD;
-	case MAD_RTU:
-		return conn->state == CM_REP_RCVD;
-	default: /* MAD_DREQ */
-		return conn->state == CM_ESTABLISHED || conn->state == CM_REP_SENT;
-	}
+	return conn->state == CM_ESTABLISHED || conn->state == CM_REP_SENT;
+}
+
+bool
+cm_is_established(const struct cm_conn *conn)
+{
+	return conn->state == CM_ESTABLISHED;
 }
 
 void

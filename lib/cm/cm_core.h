@@ -254,11 +254,12 @@ int cm_established(struct cm_conn *conn, uint64_t now);
  * the peer. Returns -ENOTCONN also if that was done already. */
 int cm_disconnect(struct cm_conn *conn, const void *private, size_t len, uint64_t now);
 
-/* For rules of rocade-run --faults. cm_sends(): whether the user's next call has the connection send a REP, an RTU or a
- * DREQ. cm_lose(): a message of this kind that the connection has sent in this call is lost, and its timer runs as ever.
- * cm_break(): the connection, of which cm_sends() a DREQ, ends as one that the peer has lost (IBA 12.9.8.3.1).
+/* For rules of rocade-run --faults. cm_sends(): whether the user's next call has the connection send a REP or a DREQ.
+ * cm_lose(): a message of this kind that the connection has sent in this call is lost, and its timer runs as ever.
+ * cm_break(): the connection, which cm_is_established(), ends as one that the peer has lost (IBA 12.9.8.3.1).
  * cm_count_fault(): the caller has caused another one. */
 bool cm_sends(const struct cm_conn *conn, enum mad_attr attr);
+bool cm_is_established(const struct cm_conn *conn);
 void cm_lose(struct cm_conn *conn, enum mad_attr attr);
 void cm_break(struct cm_conn *conn, uint64_t now);
 void cm_count_fault(struct cm *cm);

@@ -52,21 +52,16 @@ static const struct value {
 	unsigned kinds;
 	const char *permission;
 } values[] = {
-#define COUNTED_request FAULT_REQUESTS
-#define COUNTED_receive FAULT_RECEIVES
-#define COUNTED_rdma_accept FAULT_rdma_accept
-#define COUNTED_rdma_connect FAULT_rdma_connect
-#define COUNTED_rdma_disconnect FAULT_rdma_disconnect
-#define COUNTED_rdma_resolve_addr FAULT_rdma_resolve_addr
-#define COUNTED_rdma_resolve_route FAULT_rdma_resolve_route
+#define FAULT_request FAULT_REQUESTS
+#define FAULT_receive FAULT_RECEIVES
 #define COMPLETION(counted, name, status, kinds, types, rule, test)                      \
-	{COUNTED_##counted, FAULT_FAIL, name, status, (kinds) | (types), rule},
+	{FAULT_##counted, FAULT_FAIL, name, status, (kinds) | (types), rule},
 #define PACKET(name, effect, rule, test)                                                 \
 	{FAULT_PACKETS, FAULT_PACKET, name, effect, 0, rule},
 #define EVENT(counted, name, event, kinds, types, rule, test)                            \
-	{COUNTED_##counted, FAULT_EVENT, name, event, (kinds) | (types), rule},
+	{FAULT_##counted, FAULT_EVENT, name, event, (kinds) | (types), rule},
 #define CM(counted, action, name, value, rule, test)                                     \
-	{COUNTED_##counted, FAULT_##action, name, value, PACKETS | LOCAL | RC, rule},
+	{FAULT_##counted, FAULT_##action, name, value, PACKETS | LOCAL | RC | UC, rule},
 #include <faults.def>
 };
 
@@ -183,19 +178,14 @@ has_values(const struct fault_rule *r)
 	return i < VALUES;
 }
 
-void
-fault_errors_list(enum fault_call call, char *out, size_t size)
+static void
+actions_add(unsigned counted, char *out, size_t size)
 {
 	char action[32];
 
-	out[0] = '\0';
-	for (size_t i = 0; i < ERRORS; i++) {
-		if (errors[i].call == call)
-			names_add(out, size, errors[i].name);
-	}
 	for (size_t i = 0; i < ACTIONS; i++) {
 		struct fault_rule r = {
-			.call = (uint8_t)call, .action = (uint8_t)actions[i].action};
+			.call = (uint8_t)counted, .action = (uint8_t)actions[i].action};
 
 		if (!has_values(&r))
 			continue;
@@ -203,6 +193,24 @@ fault_errors_list(enum fault_call call, char *out, size_t size)
 			actions[i].value);
 		names_add(out, size, action);
 	}
+}
+
+void
+fault_errors_list(enum fault_call call, char *out, size_t size)
+{
+	out[0] = '\0';
+	for (size_t i = 0; i < ERRORS; i++) {
+		if (errors[i].call == call)
+			names_add(out, size, errors[i].name);
+	}
+	actions_add(call, out, size);
+}
+
+void
+fault_actions_list(unsigned counted, char *out, size_t size)
+{
+	out[0] = '\0';
+	actions_add(counted, out, size);
 }
 
 bool

@@ -2,11 +2,11 @@
 /* The parser of scripts. The grammar is in rocade-faults(1):
  *
  *     line  = [rule] ["#" comment]
- *     rule  = ["in" STRING ":"] (call NAME ":" (ERROR | deed) | request ":" action | EFFECT packets)
+ *     rule  = ["in" STRING ":"] (call NAME ":" (ERROR | conn) | request ":" action | EFFECT packets)
  *     call  = "call" N "of" | "each" Nth | P "%" "of"
  *     request = (KIND N | "each" Nth KIND | P "%" "of" KIND "s") ["of" ("qp" | "srq") N]
  *     action = "fail" STATUS ["vendor" N] | "event" EVENT
- *     deed = "event" EVENT | "reject" REASON | "lose" MESSAGE
+ *     conn = "event" EVENT | "reject" REASON | "lose" MESSAGE
  *     packets = (["copy" N "of"] "packet" N "of" "request" N | "each" Nth "packet" | P "%" "of" "packets") ["of" "qp" N]
  *
  * KIND is "request" or "receive".
@@ -248,7 +248,7 @@ outcome_read(struct parser *p, struct fault_rule *r)
 	return line_end_read(p, w, END_VALID);
 }
 
-/* ":" (ERROR | deed), to the end of the line, behind the name w of a call. more: what is valid there, too. */
+/* ":" (ERROR | conn), to the end of the line, behind the name w of a call. more: what is valid there, too. */
 static bool
 call_read(struct parser *p, struct fault_rule *r, struct word w, const char *more)
 {
@@ -280,6 +280,7 @@ requests_read(struct parser *p, struct fault_rule *r)
 {
 	bool receives = r->call == FAULT_RECEIVES;
 	struct word w = word_next(p);
+	char valid[128];
 
 	if (word_is(w, "of")) {
 		w = word_next(p);
@@ -296,9 +297,10 @@ requests_read(struct parser *p, struct fault_rule *r)
 			p, EINVAL, w, receives ? "of qp N, of srq N, :" : "of qp N, :");
 	}
 	w = word_next(p);
-	if (!fault_action_named(r, w.at, w.len))
-		return refuse(p, EINVAL, w, "fail STATUS, event EVENT");
-	return outcome_read(p, r);
+	if (fault_action_named(r, w.at, w.len))
+		return outcome_read(p, r);
+	fault_actions_list(r->call, valid, sizeof(valid));
+	return refuse(p, EINVAL, w, valid);
 }
 
 /* Returns whether the word says that requests or receives are counted. */

@@ -75,7 +75,8 @@ fault_plan_restart(struct fault_plan *p)
 		memset(p->applied, 0, p->script->count * sizeof(*p->applied));
 }
 
-/* Returns a number below FAULT_MILLION that is a function of the arguments. part: of the request, or 0. */
+/* Returns a number below FAULT_MILLION that is a function of the arguments. part: packet and copy,
+ * or 0 for a request or a call. */
 static uint64_t
 drawn(uint64_t seed, uint32_t index, uint64_t queue, uint64_t number, uint64_t part)
 {

@@ -28,7 +28,7 @@ which_explain(const struct fault_rule *r, const char *unit, FILE *to)
 
 /* Prints what happens to the connection of the calls. */
 static void
-deed_explain(const struct fault_rule *r, FILE *to)
+connection_explain(const struct fault_rule *r, FILE *to)
 {
 	const char *name = fault_value_name(r);
 
@@ -48,9 +48,9 @@ call_explain(const struct fault_rule *r, FILE *to)
 
 	which_explain(r, fault_counts_requests(call) ? "work request" : "call", to);
 	if (r->action != FAULT_REFUSE) {
-		fprintf(to, " of %s succeed%s, and the ID ", fault_call_functions(call),
-			r->when == FAULT_SHARE ? "" : "s");
-		deed_explain(r, to);
+		fprintf(to, " of %s %s executed, and the ID ", fault_call_functions(call),
+			r->when == FAULT_SHARE ? "are" : "is");
+		connection_explain(r, to);
 		return;
 	}
 	fprintf(to, " of %s %s refused with %s; %s allows the failure.\n",

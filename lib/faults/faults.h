@@ -201,9 +201,11 @@ void fault_values_list(const struct fault_rule *r, char *out, size_t size);
 /* Sets what a rule counts, its action and its err by the row with this index of docs/faults.def. Returns false behind the
  * last one. */
 bool fault_row(unsigned index, struct fault_rule *r);
-/* Writes the names that are valid, with commas between them; behind those of errors the actions of the call. */
+/* Writes the names that are valid, with commas between them; behind those of errors the actions of the call. counted: as
+ * fault_rule.call. */
 void fault_calls_list(char *out, size_t size);
 void fault_errors_list(enum fault_call call, char *out, size_t size);
+void fault_actions_list(unsigned counted, char *out, size_t size);
 
 /* fault_text.c: prints a sentence for each rule. Writes a hit as a rule of its own, without the program. */
 void fault_script_explain(const struct fault_script *s, FILE *to);

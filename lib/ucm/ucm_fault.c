@@ -29,8 +29,9 @@ fault_fits(const struct ucm_id *id, uint32_t fault)
 	case UCM_FAULT_LOSE_REP:
 		return conn_sends(id, MAD_REP);
 	case UCM_FAULT_LOSE_DREQ:
-	case UCM_FAULT_BREAK:
 		return conn_sends(id, MAD_DREQ);
+	case UCM_FAULT_BREAK:
+		return id->conn != NULL && cm_is_established(id->conn);
 	default:
 		return false;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What rules of rocade-run --faults have happen to an ID: the program sets it as an option, just before the command that
- * it concerns. So a program can only harm its own connections. Internal to lib/ucm. */
+ * it concerns. So a program can only harm its own connections
+ * (both ends of them). Internal to lib/ucm. */
 #ifndef ROCADE_UCM_UCM_FAULT_H
 #define ROCADE_UCM_UCM_FAULT_H
 

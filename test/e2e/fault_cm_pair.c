@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fault_cm_pair ADDRESS [again|astray]: a server and a client of librdmacm in one thread. The client connects, sends some
+/* fault_cm_pair ADDRESS [again|astray|batch|sync]: a server and a client of librdmacm in one thread. The client connects, sends some
  * messages and disconnects. Prints each event with its status. again: the client tries once more after an event that
- * names an error. astray: its first call to resolve an address is one that librdmacm refuses. */
+ * names an error. astray: its first call to resolve an address is one that librdmacm refuses. batch: the messages are
+ * one batch of ibv_wr_post(3), and may fail. sync: the client has no event channel, and a rule makes one of its calls
+ * fail. */
 #include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 
 #include <rdma/rdma_cma.h>
@@ -25,7 +25,7 @@ struct end {
 static struct end server = {.name = "server"}, client = {.name = "client"};
 static struct sockaddr_in address = {.sin_family = AF_INET};
 static uint8_t memory[2];
-static bool again, astray;
+static bool again, astray, batch;
 
 static struct rdma_conn_param
 param(void)
@@ -41,6 +41,18 @@ qp_make(struct rdma_cm_id *id)
 		.sq_sig_all = 1};
 
 	check_minus("rdma_create_qp", rdma_create_qp(id, NULL, &attr));
+}
+
+static void
+batch_qp_make(struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_RC,
+		.cap = {MESSAGES, MESSAGES, 1, 1, 0},
+		.sq_sig_all = 1,
+		.comp_mask = IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND};
+
+	check_minus("rdma_create_qp_ex", rdma_create_qp_ex(id, &attr));
 }
 
 static void
@@ -114,7 +126,10 @@ client_handle(enum rdma_cm_event_type type)
 		check_minus("rdma_resolve_route", rdma_resolve_route(client.id, 2000));
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		qp_make(client.id);
+		if (batch)
+			batch_qp_make(client.id);
+		else
+			qp_make(client.id);
 		check_minus("rdma_connect", rdma_connect(client.id, &with));
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
@@ -169,12 +184,33 @@ events_wait(void)
 }
 
 static void
+batch_send(const struct ibv_mr *mr)
+{
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(client.id->qp);
+	struct ibv_wc wc;
+
+	ibv_wr_start(ex);
+	for (int i = 0; i < MESSAGES; i++) {
+		ibv_wr_send(ex);
+		ibv_wr_set_sge(ex, mr->lkey, (uintptr_t)&memory[1], 1);
+	}
+	check("ibv_wr_complete", ibv_wr_complete(ex));
+	for (int i = 0; i < MESSAGES; i++)
+		check_other(
+			"rdma_get_send_comp", rdma_get_send_comp(client.id, &wc) == 1);
+}
+
+static void
 messages_send(void)
 {
 	struct ibv_mr *mr = rdma_reg_msgs(client.id, &memory[1], 1);
 	struct ibv_wc wc;
 
 	check_pointer("rdma_reg_msgs", mr);
+	if (batch) {
+		batch_send(mr);
+		return;
+	}
 	for (int i = 0; i < MESSAGES; i++) {
 		check_minus("rdma_post_send",
 			rdma_post_send(client.id, NULL, &memory[1], 1, mr, 0));
@@ -182,6 +218,19 @@ messages_send(void)
 			"rdma_get_send_comp", rdma_get_send_comp(client.id, &wc) == 1);
 		check_other("status", wc.status == IBV_WC_SUCCESS);
 	}
+}
+
+static void
+sync_connect(void)
+{
+	struct rdma_conn_param with = param();
+
+	check_minus(
+		"rdma_create_id", rdma_create_id(NULL, &client.id, NULL, RDMA_PS_TCP));
+	check_minus("rdma_resolve_addr", addr_again(client.id));
+	check_minus("rdma_resolve_route", route_again(client.id));
+	qp_make(client.id);
+	check_minus("rdma_connect", rdma_connect(client.id, &with));
 }
 
 int
@@ -193,6 +242,7 @@ main(int argc, char **argv)
 		return 2;
 	again = argc == 3 && strcmp(argv[2], "again") == 0;
 	astray = argc == 3 && strcmp(argv[2], "astray") == 0;
+	batch = argc == 3 && strcmp(argv[2], "batch") == 0;
 	server.channel = rdma_create_event_channel();
 	check_pointer("rdma_create_event_channel", server.channel);
 	client.channel = rdma_create_event_channel();
@@ -204,6 +254,10 @@ main(int argc, char **argv)
 	check_minus(
 		"rdma_bind_addr", rdma_bind_addr(listener, (struct sockaddr *)&address));
 	check_minus("rdma_listen", rdma_listen(listener, 2));
+	if (argc == 3 && strcmp(argv[2], "sync") == 0) {
+		sync_connect();
+		return 4;
+	}
 	client_begin();
 	while (!client.ended && !(client.established && server.established))
 		events_wait();

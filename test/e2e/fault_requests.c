@@ -301,7 +301,6 @@ events_take(struct world *w)
 	}
 }
 
-/* Waits for these, and ends when the CQ of QP 1 has failed. */
 static bool
 world_misses(const struct world *w, unsigned requests, unsigned receives, unsigned events)
 {
@@ -309,6 +308,7 @@ world_misses(const struct world *w, unsigned requests, unsigned receives, unsign
 	       w->receives_seen < receives || w->events_seen < events;
 }
 
+/* Waits for these, and ends when the CQ of QP 1 has failed. */
 static void
 world_wait(struct world *w, unsigned requests, unsigned receives, unsigned events)
 {

@@ -18,7 +18,6 @@ from tap import case, run  # noqa: E402
 PAIR = os.path.join(CLIENTS, "test/e2e/fault_cm_pair")
 ADDRESS = "192.0.2.1"
 ROW = re.compile(r'^CM\((\w+), (\w+), "([\w-]+)", (\w+), "[^"]+", "[^"]+"\)$', re.M)
-LINES = re.compile(r'^in "[\w ]+": (.*) # line', re.M)
 ETIMEDOUT = -110
 PINGS = "20000"  # the thread of rping that gets the event runs before the last one
 # Both ends see this of a connection without faults.
@@ -52,11 +51,6 @@ def pair(daemon, script, *words):
     return Seen(script.run(daemon, PAIR, ADDRESS, *words))
 
 
-def applied(script):
-    with open(script.journal, encoding="ascii") as file:
-        return LINES.findall(file.read())
-
-
 def counted(daemon, before, name="faults"):
     return daemon.status()["rdma_cm"][name] - before["rdma_cm"][name]
 
@@ -77,7 +71,7 @@ def events():
             script = Script(text + "\n")
             seen = pair(daemon, script)
             case(text, seen.done.returncode == 0 and seen.client == want and seen.server == [] and
-                 applied(script) == [text] and counted(daemon, before) == 1 and "never" not in seen.done.stderr, seen)
+                 script.rules() == [text] and counted(daemon, before) == 1 and "never" not in seen.done.stderr, seen)
             seen = pair(daemon, script, "again")
             on = CLIENT[{"addr-error": 0, "route-error": 1, "unreachable": 0}[name]:]
             case("%s, and once more" % text, seen.done.returncode == 0 and seen.client == want + on and
@@ -91,6 +85,19 @@ def events():
              seen)
 
 
+def synchronous():
+    """An ID without an event channel: the call itself returns the error of the event."""
+    with Daemon() as daemon:
+        for text, said in [("rdma_resolve_addr: event addr-error", "ETIMEDOUT"),
+                           ("rdma_resolve_route: event route-error", "ETIMEDOUT"),
+                           ("rdma_connect: event unreachable", "ETIMEDOUT"),
+                           ("rdma_connect: reject consumer", "ECONNREFUSED")]:
+            script = Script("call 1 of " + text)
+            done = script.run(daemon, PAIR, ADDRESS, "sync")
+            case("without an event channel: %s" % text, done.returncode == 3 and
+                 done.stdout == "%s: %s\n" % (text.split(":")[0], said) and script.rules() == ["call 1 of " + text], done)
+
+
 def rejects():
     """Each reason of a REJ."""
     with Daemon() as daemon:
@@ -99,7 +106,7 @@ def rejects():
             script = Script(text)
             seen = pair(daemon, script)
             case(text, seen.done.returncode == 0 and seen.client == CLIENT[:2] + ["REJECTED " + value] and
-                 seen.server == [] and applied(script) == [text], seen)
+                 seen.server == [] and script.rules() == [text], seen)
 
 
 def losses():
@@ -111,7 +118,7 @@ def losses():
             before = daemon.status()
             seen = pair(daemon, script)
             case(text, seen.done.returncode == 0 and seen.client == CLIENT and seen.server == SERVER and
-                 applied(script) == [text] and counted(daemon, before) == 1 and counted(daemon, before, "resent") >= 1,
+                 script.rules() == [text] and counted(daemon, before) == 1 and counted(daemon, before, "resent") >= 1,
                  (seen, daemon.status()["rdma_cm"]))
 
 
@@ -132,20 +139,27 @@ def ends():
         script = Script(text)
         seen = pair(daemon, script)
         case(text, seen.done.returncode == 0 and seen.client == CLIENT and seen.server == SERVER and
-             applied(script) == [text], seen)
+             script.rules() == [text], seen)
         script = Script("request 1 of qp 1: event disconnected\nrequest 2 of qp 1: event disconnected\n")
         seen = pair(daemon, script)
-        case("it ends once", seen.client == CLIENT and applied(script) == ["request 1 of qp 1: event disconnected"] and
+        case("it ends once", seen.client == CLIENT and script.rules() == ["request 1 of qp 1: event disconnected"] and
              "line 2: the rule was never applied" in seen.done.stderr, seen)
+        # The request that fails is in the journal first: the connection ends when the batch has been posted.
+        script = Script("request 1 of qp 1: event disconnected\nrequest 2 of qp 1: fail remote-operation\n"
+                        "request 3 of qp 1: event disconnected\n")
+        seen = pair(daemon, script, "batch")
+        case("a connection ends behind the post of a batch", seen.done.returncode == 0 and seen.client == CLIENT and
+             seen.server == SERVER and script.rules() == ["request 2 of qp 1: fail remote-operation",
+                                                          "request 1 of qp 1: event disconnected"], seen)
         # The server answers the DREQ of its peer: it sends none.
         script = Script("call 2 of rdma_disconnect: lose dreq")
         seen = pair(daemon, script)
         case("a rule of what the call does not do is not applied", seen.done.returncode == 0 and seen.client == CLIENT and
-             applied(script) == [] and "never applied; fault_cm_pair counted 2 calls of rdma_disconnect" in
+             script.rules() == [] and "never applied; fault_cm_pair counted 2 calls of rdma_disconnect" in
              seen.done.stderr, seen)
         script = Script("request 7 of qp 1: event disconnected")
         served, status, output = rping(daemon, script)
-        case("rping sees it, at both ends", applied(script) == ["request 7 of qp 1: event disconnected"] and
+        case("rping sees it, at both ends", script.rules() == ["request 7 of qp 1: event disconnected"] and
              None not in (served, status) and output.count("DISCONNECT EVENT") == 2 and
              0 < output.count("server ping data: ") < int(PINGS), (served, status, output))
         script = Script("call 1 of rdma_connect: reject consumer")
@@ -156,7 +170,7 @@ def ends():
              "cma event RDMA_CM_EVENT_REJECTED, error 28" in done.stdout + done.stderr, done)
         script = Script("request 3 of qp 1: event disconnected")
         done = script.run(daemon, os.path.join(CLIENTS, "test/e2e/fault_requests"), "rc", "send", "list", "5", "5", "0")
-        case("a QP without a connection of RDMA-CM", done.returncode == 0 and applied(script) == [] and
+        case("a QP without a connection of RDMA-CM", done.returncode == 0 and script.rules() == [] and
              "never applied" in done.stderr, done)
 
 
@@ -170,7 +184,7 @@ def replays():
             done = process.run([FAULTS, "replay", script.journal, "--", "--library", LIBRARY, "--fault-journal",
                                 again.journal, PAIR, ADDRESS], env=daemon.env)
             case("replayed: %s" % text.strip(), sorted(done.stdout.splitlines()) == sorted(seen.done.stdout.splitlines())
-                 and applied(again) == applied(script), (seen, done))
+                 and again.rules() == script.rules(), (seen, done))
 
 
 def errors():
@@ -184,15 +198,15 @@ def errors():
         done = check(text)
         case("refused: %s" % said, done.returncode == 1 and said in done.stderr, done)
     for text, said in [
-            ("call 1 of rdma_connect: reject consumer", "call 1 of rdma_connect() succeeds, and the ID gets a REJ with the "
+            ("call 1 of rdma_connect: reject consumer", "call 1 of rdma_connect() is executed, and the ID gets a REJ with the "
              "reason 28, consumer, if it can have it; IBA 12.6.7.2, reason 28 allows it."),
-            ("50% of rdma_accept: lose rep", "of rdma_accept() succeed, and the ID has its first rep lost, if it can have it; "
+            ("50% of rdma_accept: lose rep", "of rdma_accept() are executed, and the ID has its first rep lost, if it can have it; "
              "RFC 768, Introduction: delivery is not guaranteed allows it."),
-            ("call 2 of rdma_resolve_addr: event addr-error", "call 2 of rdma_resolve_addr() succeeds, and the ID gets the "
+            ("call 2 of rdma_resolve_addr: event addr-error", "call 2 of rdma_resolve_addr() is executed, and the ID gets the "
              "event addr-error, if it can have it; rdma_get_cm_event(3), EVENT TYPES allows it.")]:
         done = check(text)
         case("explained: %s" % text, done.returncode == 0 and said in done.stdout, done)
 
 
 if __name__ == "__main__":
-    sys.exit(run(events, rejects, losses, ends, replays, errors))
+    sys.exit(run(events, synchronous, rejects, losses, ends, replays, errors))

@@ -17,7 +17,6 @@ from tap import case, run  # noqa: E402
 PROGRAM = os.path.join(CLIENTS, "test/e2e/fault_requests")
 ROW = re.compile(r'^(COMPLETION|EVENT)\((\w+), "([\w-]+)", IBV_(?:WC|EVENT)_(\w+), ([A-Z |]+), ([A-Z |]+),\s+"[^"]+",\s+'
                  r'"[^"]+"\)$', re.M)
-JOURNAL_LINE = re.compile(r'^in "fault_requests": (.*) # line (\d+) of the script, process \d+$')
 FLUSHED, RETRY_EXC = 5, 12
 # enum ibv_wc_status, enum ibv_event_type, enum ibv_qp_state
 STATUS = {"LOC_LEN_ERR": 1, "LOC_QP_OP_ERR": 2, "LOC_PROT_ERR": 4, "MW_BIND_ERR": 6, "BAD_RESP_ERR": 7,
@@ -67,13 +66,6 @@ class Seen:
         return repr(self.done)
 
 
-def applied(script):
-    """Returns rule and line of each line of the journal."""
-    with open(script.journal, encoding="ascii") as file:
-        lines = file.read().splitlines()
-    return [JOURNAL_LINE.match(line).groups() for line in lines if not line.startswith("#")]
-
-
 def program(daemon, script, *words, options=()):
     return Seen(script.run(daemon, PROGRAM, *(str(word) for word in words), options=options))
 
@@ -95,9 +87,8 @@ def completions():
                         n: (0, 0) if n < number or not fits else (STATUS[value], 77) if n == number else (
                             FLUSHED, seen.requests[n][1]) for n in range(1, count + 1)} and
                          seen.states[0] == (RTS if not fits else ERR if kind == "rc" else SQE) and
-                         applied(script) == ([("request %d of qp 1: fail %s vendor 77" % (number, name), "1")]
-                                             if fits else []) and
-                         ("never applied" in seen.done.stderr) != fits, (seen, applied(script)))
+                         script.rules() == (["request %d of qp 1: fail %s vendor 77" % (number, name)] if fits else []) and
+                         ("never applied" in seen.done.stderr) != fits, (seen, script.rules()))
 
 
 def receives():
@@ -116,11 +107,11 @@ def receives():
                 case("%s: %s%s" % (kind, "" if fits else "not ", name), seen.statuses == fails and seen.receives == {
                     n: 0 if n == 1 or not fits else STATUS[value] if n == 2 else FLUSHED
                     for n in range(1, count + 1)} and seen.states[1] == (ERR if fits else RTS) and
-                     applied(script) == ([("receive 2 of %s: fail %s" % (queue, name), "1")] if fits else []), seen)
+                     script.rules() == (["receive 2 of %s: fail %s" % (queue, name)] if fits else []), seen)
         script = Script("receive 2 of qp 2: fail local-length\n")
         seen = program(daemon, script, "rc", "write_imm", "list", 4, 4, 0)
         case("a WRITE does not use the memory of the receive that it takes", seen.statuses == [0] * 4 and
-             set(seen.receives.values()) == {0} and len(applied(script)) == 1, seen)
+             set(seen.receives.values()) == {0} and len(script.rules()) == 1, seen)
         seen = program(daemon, Script("receive 2 of qp 2: fail local-protection\n"), "rc", "no_room", "list", 4, 4, 0)
         case("a receive without room has no memory to check", seen.statuses == [0] * 4 and "never applied" in seen.done.stderr,
              seen)
@@ -132,7 +123,7 @@ def events():
         script = Script("each 1st request: event qp-fatal\n")
         seen = program(daemon, script, "rc", "write", "single", 5, 0, 1)
         case("a QP in ERR has no more errors", seen.events == [EVENT["QP_FATAL"]] and seen.statuses == [FLUSHED] * 5 and
-             applied(script) == [("request 1 of qp 1: event qp-fatal", "1")], seen)
+             script.rules() == ["request 1 of qp 1: event qp-fatal"], seen)
         done = Script("receive 65: event device-fatal").run(daemon, CALLS, "full")
         case("a receive that the device refuses causes no event", done.stdout == "refused 65: ENOMEM\n" * 3 and
              "never applied" in done.stderr, done)
@@ -142,7 +133,7 @@ def events():
             case("request: %s" % name, seen.events[:1] == [EVENT[value]] and seen.states[0] == ERR and
                  (seen.states[1] == ERR) == (name == "device-fatal") and
                  seen.statuses == ([0, 0] if name == "cq-error" else [0, 0] + [FLUSHED] * 3) and
-                 applied(script) == [("request 3 of qp 1: event " + name, "1")], seen)
+                 script.rules() == ["request 3 of qp 1: event " + name], seen)
         for name, value, _, types in rows("EVENT", "receive"):
             kind = "srq" if types == ["srq"] else "rc"
             queue = "srq 1" if kind == "srq" else "qp 2"
@@ -153,7 +144,7 @@ def events():
             seen = program(daemon, script, kind, "send", "single", 4, 0, 2 if kind == "srq" else 1)
             case("receive: %s" % name, EVENT[value] in seen.events and seen.states[1] == ERR and
                  (kind != "srq" or EVENT["QP_LAST_WQE_REACHED"] in seen.events) and
-                 applied(script) == [("receive 3 of %s: event %s" % (queue, name), "1")], seen)
+                 script.rules() == ["receive 3 of %s: event %s" % (queue, name)], seen)
         seen = program(daemon, Script("receive 3 of srq 1: fail local-protection\n"), "srq", "send", "list", 4, 3, 1)
         case("LAST_WQE_REACHED of a QP whose receive fails", seen.events == [EVENT["QP_LAST_WQE_REACHED"]], seen)
 
@@ -172,7 +163,7 @@ def counts():
         script = Script("request 3 of qp 1: fail local-length\n")
         seen = program(daemon, script, "ud", "send", "refused", 5, 2, 0)
         case("requests that the device refuses do not count", seen.statuses == [0, 0, 1, 5, 5] and
-             len(applied(script)) == 1, seen)
+             len(script.rules()) == 1, seen)
         seen = program(daemon, Script("request 1 of qp 1: event qp-fatal\n"), "ud", "send", "refused", 2, 0, 1)
         case("nor do they cause an event", seen.done.stdout.count("refused: %d\n" % RTS) == 2 and
              seen.statuses == [FLUSHED] * 2, seen)
@@ -180,7 +171,7 @@ def counts():
             script = Script("%s: fail remote-access\n" % rule)
             seen = program(daemon, script, "rc", "write", "single", 5, 0, 0)
             case("%s of each QP" % rule, [n for n in seen.requests if seen.requests[n][0] == 10] == [number] and
-                 applied(script)[0][0] == "request %d of qp 1: fail remote-access" % number, seen)
+                 script.rules()[0] == "request %d of qp 1: fail remote-access" % number, seen)
         for rule, counted in [("request 1 of qp 2: fail retry-exceeded", "5 send requests"),
                               ("request 6 of qp 1: fail retry-exceeded", "5 send requests"),
                               ("receive 1 of srq 1: fail local-length", "5 receive requests")]:
@@ -204,7 +195,7 @@ def counts():
         for seed in (5, 5, 6, 7, 8):
             script = Script("30% of requests: fail bad-response\n")
             seen = program(daemon, script, "rc", "read", "single", 16, 0, 0, options=["--seed", str(seed)])
-            runs.append((seen.statuses.index(7), applied(script)))
+            runs.append((seen.statuses.index(7), script.rules()))
         case("the same seed fails the same request", runs[0] == runs[1], runs)
         case("other seeds fail others", len({first for first, _ in runs}) > 1, runs)
 
@@ -219,9 +210,9 @@ def replays():
             seen = program(daemon, script, *words, options=["--seed", "11"])
             done = process.run([FAULTS, "replay", script.journal, "--", "--library", LIBRARY, "--fault-journal",
                                 again.journal, PROGRAM, *(str(word) for word in words)], env=daemon.env)
-            case("replayed: %s" % text.strip(), applied(script) and
+            case("replayed: %s" % text.strip(), script.rules() and
                  sorted(done.stdout.splitlines()) == sorted(seen.done.stdout.splitlines()) and
-                 [one[0] for one in applied(again)] == [one[0] for one in applied(script)], (seen, done))
+                 again.rules() == script.rules(), (seen, done))
 
 
 def programs():

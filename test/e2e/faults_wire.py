@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import process  # noqa: E402
 from daemon import LIBRARY, Daemon, both, wait_for_port  # noqa: E402
 from faults import FAULTS, SOURCE, Script  # noqa: E402
-from faults_requests import PROGRAM, RETRY_EXC, RTS, applied, check, program  # noqa: E402
+from faults_requests import PROGRAM, RETRY_EXC, RTS, check, program  # noqa: E402
 from process import Process, until  # noqa: E402
 from tap import case, run  # noqa: E402
 
@@ -43,7 +43,7 @@ def packets():
             script = Script(rule + " of qp 1\n")
             seen = program(daemon, script, kind, "imm", "list", requests, len(want), 0)
             case("%s: %s" % (kind, rule), messages(seen) == want and seen.statuses == [0] * requests and
-                 applied(script) == [(rule + " of qp 1", "1")] and seen.states == [RTS, RTS], (seen, applied(script)))
+                 script.rules() == [rule + " of qp 1"] and seen.states == [RTS, RTS], (seen, script.rules()))
     case("each effect was tried", tried == names, (tried, names))
 
 
@@ -54,20 +54,20 @@ def again():
                         "delay copy 3 of packet 2 of request 2\n")
         seen = program(daemon, script, "rc", "write", "list", 4, 0, 0)
         case("a packet is lost twice, and sent three times", seen.statuses == [0] * 4 and
-             [line for _, line in applied(script)] == ["1", "2", "3"], (seen, applied(script)))
+             [line for _, _, line in script.applied()] == ["1", "2", "3"], (seen, script.rules()))
         script = Script("drop 100% of packets of qp 1\n")
         seen = program(daemon, script, "rc", "write", "list", 2, 0, 0)
-        case("a peer that gets nothing", seen.statuses == [RETRY_EXC, 5] and len(applied(script)) >= 8, seen)
+        case("a peer that gets nothing", seen.statuses == [RETRY_EXC, 5] and len(script.rules()) >= 8, seen)
         script = Script("drop each 4th packet of qp 1\n")
         seen = program(daemon, script, "uc", "imm", "list", 5, 2, 0)
         # Each request has three packets. The message of the last one comes when all have been sent.
-        case("each fourth packet", messages(seen) == [1, 5] and [one for one, _ in applied(script)] == [
-            "drop packet %d of request %d of qp 1" % (n % 3 + 1, n // 3 + 1) for n in (3, 7, 11)], applied(script))
+        case("each fourth packet", messages(seen) == [1, 5] and script.rules() == [
+            "drop packet %d of request %d of qp 1" % (n % 3 + 1, n // 3 + 1) for n in (3, 7, 11)], script.rules())
         for kind in ("ud", "uc"):
             script = Script("drop packet 1 of request 6 of qp 1\n")
             seen = program(daemon, script, kind, "imm", "list", 4, 3, 0, "again")
             case("%s: numbers go on behind RESET" % kind, messages(seen) == [1, 2, 3, 4, 1, 3, 4] and
-                 len(applied(script)) == 1, seen)
+                 len(script.rules()) == 1, seen)
         seen = program(daemon, Script("drop packet 1 of request 9 of qp 1"), "uc", "imm", "list", 4, 4, 0)
         case("a rule that was never applied", seen.statuses == [0] * 4 and "line 1: the rule was never applied; "
              "fault_requests counted 12 request packets, and created 2 QPs and 0 SRQs" in seen.done.stderr, seen)
@@ -75,7 +75,7 @@ def again():
             script = Script("request 4 of qp 1: fail local-length\ndrop packet 1 of request 2 of qp 1\n")
             seen = program(daemon, script, kind, "imm", "list", 5, 2, 0)
             case("%s: packets before a request that fails" % kind, messages(seen) == [1, 3] and
-                 seen.statuses == [0, 0, 0, 1, 5] and {line for _, line in applied(script)} == {"1", "2"}, seen)
+                 seen.statuses == [0, 0, 0, 1, 5] and {line for _, _, line in script.applied()} == {"1", "2"}, seen)
 
 
 def reads():
@@ -85,8 +85,8 @@ def reads():
             script = Script("drop each 4th packet of qp 1\ndrop packet 2 of request 1 of qp 1\n")
             seen = program(daemon, script, "rc", "long_read", "list", 16, 0, 0)
             case("of 16 READs each fourth%s" % (", with losses" if options else ""), seen.statuses == [0] * 16 and
-                 applied(script) == [("drop packet 1 of request %d of qp 1" % n, "1") for n in (4, 8, 12, 16)] and
-                 "line 2: the rule was never applied" in seen.done.stderr, (seen, applied(script)))
+                 script.rules() == ["drop packet 1 of request %d of qp 1" % n for n in (4, 8, 12, 16)] and
+                 "line 2: the rule was never applied" in seen.done.stderr, (seen, script.rules()))
 
 
 def seeds():
@@ -97,26 +97,19 @@ def seeds():
             script = Script("drop 20% of packets of qp 1\n")
             words = ("ud", "imm", "list", 16, 0, 0)
             program(daemon, script, *words, options=["--seed", str(seed)])
-            runs.append([one for one, _ in applied(script)])
+            runs.append(script.rules())
         case("the same seed loses the same packets", runs[0] == runs[1] and runs[0], runs)
         case("another one others", runs[0] != runs[2], runs)
         again_script = Script("")
         done = process.run([FAULTS, "replay", script.journal, "--", "--library", LIBRARY, "--fault-journal",
                             again_script.journal, PROGRAM, *(str(word) for word in words)], env=daemon.env)
-        case("a replay loses them again", done.returncode == 0 and [one for one, _ in applied(again_script)] == runs[2],
+        case("a replay loses them again", done.returncode == 0 and again_script.rules() == runs[2],
              (done, runs))
 
 
 # That packet 1 is sent again shows that it was lost.
 LOST = ("drop packet 1 of request 20 of qp 1\ndelay copy 2 of packet 1 of request 20 of qp 1\n"
         "duplicate packet 1 of request 30 of qp 1\n")
-LINES = re.compile(r'^in "[\w ]+": (.*) # line', re.M)
-
-
-def applied_of(script):
-    """Returns what a journal says was done, of any program."""
-    with open(script.journal, encoding="ascii") as file:
-        return LINES.findall(file.read())
 
 
 def two(daemon, words, script):
@@ -137,7 +130,7 @@ def pairs():
                           ["ib_write_bw", "-F", "-x", "0", "-n", "500", "-s", "16384"]):
                 script = Script(LOST)
                 good, text = two(daemon, words, script)
-                lines = applied_of(script)
+                lines = script.rules()
                 case("%s by %s" % (words[0], "the daemon" if off else "a pair"), good and
                      sorted(lines) == sorted(LOST.splitlines()), (text, lines))
         words = ["ib_write_bw", "-F", "-x", "0", "-n", "5000", "-s", "16384"]
@@ -150,7 +143,7 @@ def pairs():
         served, status, text = both(server, client, 60)
         direct = until(lambda: daemon.status()["departed"]["pair_packets"] - before > 5000)
         case("packets of a pair are lost, and the rest goes by it", direct and (served, status) == (0, 0) and
-             len(applied_of(script)) > 10, (daemon.status(), len(applied_of(script)), text))
+             len(script.rules()) > 10, (daemon.status(), len(script.rules()), text))
 
 
 def errors():

@@ -17,6 +17,7 @@ Exit status: 0 each mutant was found, 1 not, 2 a wrong option, or options that l
 
 import argparse
 import concurrent.futures
+import contextlib
 import glob
 import json
 import os
@@ -294,11 +295,11 @@ class Workspace:
             os.killpg(process.pid, signal.SIGTERM)
         end = time.monotonic() + limit_s
         for process in running:
-            try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(max(0, end - time.monotonic()))
-            except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):  # its children may ignore SIGTERM
                 os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            process.wait()
         self.running = []
 
     def try_fault(self, fault):

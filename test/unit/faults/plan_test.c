@@ -236,6 +236,17 @@ TEST(a_request_that_cannot_have_the_status_is_passed_over)
 	plan_end();
 }
 
+TEST(a_connection_ends_among_requests_of_rc_and_uc)
+{
+	plan_make("request 1: event disconnected", 1, "p");
+	assert_string_equal(
+		hit(FAULT_REQUESTS, qp1, 1, FAULT_ON_WRITE | FAULT_OF_RC), "1:1 ");
+	assert_string_equal(
+		hit(FAULT_REQUESTS, qp1, 1, FAULT_ON_WRITE | FAULT_OF_UC), "1:1 ");
+	assert_string_equal(hit(FAULT_REQUESTS, qp1, 1, FAULT_ON_SEND | FAULT_OF_UD), "");
+	plan_end();
+}
+
 TEST(two_queues_draw_for_themselves)
 {
 	char first[4096];

@@ -137,14 +137,14 @@ TEST(a_rule_of_connections_is_explained_in_sentences)
 			      "request 9 of qp 1: event disconnected");
 
 	assert_string_equal(out,
-		"line 1: in each process, call 1 of rdma_connect() succeeds, and the ID gets a "
+		"line 1: in each process, call 1 of rdma_connect() is executed, and the ID gets a "
 		"REJ with the reason 28, consumer, if it can have it; IBA 12.6.7.2, reason 28 "
 		"allows it.\n"
-		"line 2: in each process, each 2nd call of rdma_accept() succeeds, and the ID has "
+		"line 2: in each process, each 2nd call of rdma_accept() is executed, and the ID has "
 		"its first rep lost, if it can have it; RFC 768, Introduction: delivery is not "
 		"guaranteed allows it.\n"
 		"line 3: in each process, 5 % of the calls, which the seed draws, of "
-		"rdma_resolve_route() succeed, and the ID gets the event route-error, if it can "
+		"rdma_resolve_route() are executed, and the ID gets the event route-error, if it can "
 		"have it; rdma_get_cm_event(3), EVENT TYPES allows it.\n"
 		"line 4: in each process, send request 9 of QP 1 is preceded by the event "
 		"disconnected, if it can have it; IBA 12.9.8.3.1, stale connection allows it.\n"

@@ -197,29 +197,31 @@ TEST_WITH(a_fault_is_taken_back, ucm_setup, ucm_teardown)
 	expect_event(&ctx.client, UCM_EVENT_ADDR_RESOLVED);
 }
 
+/* can: the faults that the ID can have now, a bit each. */
+static void
+expect_possible(struct test_process *p, uint32_t id, uint32_t can)
+{
+	for (unsigned fault = 0; fault <= UCM_FAULT_BREAK + 1; fault++)
+		assert_int_equal(fault_set(p, id, fault, 0),
+			(can >> fault & 1) != 0 ? 0 : -EINVAL);
+}
+
 TEST_WITH(what_cannot_happen_is_refused, ucm_setup, ucm_teardown)
 {
 	struct id_pair pair = pair_requested(RDMA_PS_TCP);
 	uint32_t idle = make_id(&ctx.client, RDMA_PS_TCP);
 	uint32_t ud = make_routed_id(RDMA_PS_UDP);
-	/* the faults that each can have: bits */
-	const struct {
-		struct test_process *p;
-		uint32_t id, can;
-	} rows[] = {
-		{&ctx.client, idle, 1u << UCM_FAULT_NONE | 1u << UCM_FAULT_ADDR_ERROR},
-		{&ctx.client, ud, 1u << UCM_FAULT_NONE | 1u << UCM_FAULT_UNREACHABLE},
-		{&ctx.client, pair.active, 1u << UCM_FAULT_NONE},
-		{&ctx.server, pair.listener, 1u << UCM_FAULT_NONE},
-		{&ctx.server, pair.passive,
-			1u << UCM_FAULT_NONE | 1u << UCM_FAULT_LOSE_REP},
-	};
+	const uint32_t none = 1u << UCM_FAULT_NONE;
 
-	for (unsigned i = 0; i < RTE_DIM(rows); i++) {
-		for (unsigned fault = 0; fault <= UCM_FAULT_BREAK + 1; fault++)
-			assert_int_equal(fault_set(rows[i].p, rows[i].id, fault, 0),
-				(rows[i].can >> fault & 1) != 0 ? 0 : -EINVAL);
-	}
+	expect_possible(&ctx.client, idle, none | 1u << UCM_FAULT_ADDR_ERROR);
+	expect_possible(&ctx.client, ud, none | 1u << UCM_FAULT_UNREACHABLE);
+	expect_possible(&ctx.client, pair.active, none);
+	expect_possible(&ctx.server, pair.listener, none);
+	expect_possible(&ctx.server, pair.passive, none | 1u << UCM_FAULT_LOSE_REP);
+	fault_arm(&ctx.server, pair.passive, UCM_FAULT_NONE);
+	assert_int_equal(accept_id(&ctx.server, pair.passive, 0x2000, SERVER_QPN), 0);
+	/* its peer has sent no RTU */
+	expect_possible(&ctx.server, pair.passive, none | 1u << UCM_FAULT_LOSE_DREQ);
 	assert_int_equal(
 		fault_set_sized(&ctx.client, idle, UCM_FAULT_NONE, 0, 4), -EINVAL);
 	assert_int_equal(fault_set(&ctx.client, 999, UCM_FAULT_NONE, 0), -ENOENT);
