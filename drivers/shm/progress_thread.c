@@ -49,8 +49,8 @@ packets_wake(const struct progress_thread *t)
 {
 	uint32_t number = __atomic_load_n(t->asleep, __ATOMIC_RELAXED);
 
-	return asleep_is_set_by_futex(t->asleep) ||
-	       ((number & 1) != 0 && number != t->drained);
+	return (number & 1) != 0 &&
+	       ((number & ASLEEP_FUTEX) != 0 || number != t->drained);
 }
 
 /* Sleeps until woken or until ns have passed. Returns false if the thread must end. */
@@ -77,8 +77,10 @@ progress_thread_sleep(struct progress_thread *t, uint64_t ns)
 		if (fds[i].revents & POLLIN)
 			fd_drain(fds[i].fd);
 	}
-	if (n > 0) /* the wake-ups for this number may have been read */
-		t->drained = __atomic_load_n(t->asleep, __ATOMIC_RELAXED);
+	/* The wake-ups for this number may have been read. Pairs with the release in asleep_set_how(): if it is
+	 * that of an arming, the thread sees the arming after this. */
+	if (n > 0)
+		t->drained = __atomic_load_n(t->asleep, __ATOMIC_ACQUIRE);
 	/* The daemon has closed one of its sockets. */
 	if (n > 0 && (fds[2].revents != 0 || fds[1].revents & ~POLLIN)) {
 		__atomic_store_n(&t->lost, true, __ATOMIC_RELAXED);
@@ -233,7 +235,7 @@ pass_run(struct progress_thread *t, bool first)
 	now = engine_clock();
 	busy_poll_moved(&t->busy, now);
 	engine_thread_moved(t->engine);
-	if (t->watched && t->lags && !t->moved)
+	if (t->looks && t->lags && !t->moved)
 		engine_keep_delegated(t->engine, now);
 	t->moved = true;
 	return moved;
@@ -282,19 +284,21 @@ announced_handle(struct progress_thread *t)
 		standstill_ask(t);
 }
 
-/* Returns whether the application polls, so that this thread need not be woken for packets. With
- * pairs it does if it has polled since the thread last looked, which is often enough then
- * (watch_until()), and takes all packets. */
+/* Returns whether the application polls, so that this thread need not be woken for packets, and the rest of the
+ * engine's work may wait for the next poll. With pairs it does if it has polled since the thread last looked, which
+ * is often enough then (watch_until()), and takes all packets. If a CQ is armed, it may sleep until it has the event,
+ * although it has polled. */
 static bool
 application_polls(struct progress_thread *t, bool polls_now)
 {
 	const struct shm *shm = container_of(t, struct shm, progress_thread);
 	uint32_t polls = engine_progress_calls(t->engine);
-	bool polled = polls != t->polls_seen;
+	bool awaited = engine_event_is_awaited(t->engine);
+	bool polled = polls != t->polls_seen && !awaited;
 
 	t->polls_seen = polls;
 	t->polled = polled;
-	if (engine_is_delegated(t->engine, engine_clock()))
+	if (awaited || engine_is_delegated(t->engine, engine_clock()))
 		return false;
 	if (__atomic_load_n(&shm->pairs.count, __ATOMIC_RELAXED) == 0)
 		return polls_now;
@@ -305,7 +309,7 @@ application_polls(struct progress_thread *t, bool polls_now)
 static bool
 application_takes_packets(const struct progress_thread *t)
 {
-	return t->watched && !t->told && !t->lags &&
+	return t->looks && !t->told && !t->lags &&
 	       engine_progress_calls(t->engine) != t->polls_seen;
 }
 
@@ -352,19 +356,9 @@ sleep_and_note(
 {
 	bool go = progress_thread_sleep(t, until == TIME_NEVER ? until : until - now);
 
-	t->watched = !asleep_is_set(t->asleep);
 	engine_allow_delayed_acks(
 		t->engine, __atomic_load_n(&shm->pairs.count, __ATOMIC_RELAXED) != 0);
 	return go;
-}
-
-/* Returns whether the thread has to set the flag before it sleeps: packets have to wake it. If a CQ is armed,
- * the application may sleep until it has the event, although it has polled. A flag that another thread has set
- * will do: with one more number the partners would send one more wake-up. */
-static bool
-flag_is_due(const struct progress_thread *t, bool polled)
-{
-	return (!polled || engine_event_is_awaited(t->engine)) && !packets_wake(t);
 }
 
 static void *
@@ -372,11 +366,11 @@ progress_thread_main(void *arg)
 {
 	struct progress_thread *t = arg;
 	const struct shm *shm = container_of(t, struct shm, progress_thread);
+	uint32_t number = 0; /* that it has set last */
 	bool go = true;
 
 	while (go) {
-		bool polled, works, sets;
-		uint32_t number = 0;
+		bool polled, works;
 		uint64_t until, now;
 
 		t->moved = false;
@@ -390,8 +384,9 @@ progress_thread_main(void *arg)
 			continue;
 		if (works) /* the application does the work, because it polls */
 			until = now + CHECK_NS;
-		sets = flag_is_due(t, polled);
-		if (sets) {
+		/* A flag that another thread has set will do, or that of a sleep that this thread has not begun:
+		 * with one more number the partners would send one more wake-up. */
+		if (!polled && !packets_wake(t)) {
 			number = engine_asleep_set(&shm->engine_thread, 0);
 			/* For packets published before the daemon could see the flag. */
 			if (engine_request_pass(t->engine) != 0)
@@ -400,8 +395,7 @@ progress_thread_main(void *arg)
 		if (!works)
 			busy_poll_sleeps(&t->busy, now);
 		go = sleep_and_note(t, shm, until, now);
-		if (sets)
-			engine_asleep_leave(&shm->engine_thread, number);
+		engine_asleep_leave(&shm->engine_thread, number);
 	}
 	return NULL;
 }

@@ -33,9 +33,8 @@ struct progress_thread {
 	uint32_t take_seen;
 	uint32_t drained; /* *asleep, when it last read wake-ups */
 	bool moved;       /* packets, since it last slept */
-	/* When it woke, packets had not to wake it: the application polls. */
-	bool watched;
-	/* When it woke, nothing had announced packets: it looks whether there are any. */
+	/* When it woke, packets had not to wake it: the application polls, and this thread looks whether there
+	 * are any. */
 	bool looks;
 	bool told;           /* the daemon woke it */
 	bool lags;           /* a partner woke it: its packets are not taken */

@@ -23,17 +23,19 @@ asleep_next(uint32_t number, uint32_t how)
  * Sleeping without a lost wake-up. The sleeper calls asleep_set(), looks for work once
  * more, then sleeps. The waker makes work visible, then calls asleep_wake_wanted(). One of
  * the two fences comes first, so either the sleeper sees the work or the waker sees the
- * flag. Several threads of the owner may set and clear it at a time. Returns the number
- * that it has set.
+ * flag. Several threads of the owner may set and clear it at a time: one that reads a
+ * number with acquire sees what was done before it was set. Returns the number that it has
+ * set.
  */
 static inline uint32_t
 asleep_set_how(uint32_t *asleep, uint32_t how)
 {
 	uint32_t number = __atomic_load_n(asleep, __ATOMIC_RELAXED);
 
-	/* Two threads never set the same number. */
+	/* Two threads never set the same number. Pairs with the acquire in progress_thread_sleep() and in
+	 * polls_count(). */
 	while (!__atomic_compare_exchange_n(asleep, &number, asleep_next(number, how),
-		true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		;
 	/* Pairs with the fence in asleep_wake_wanted(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);

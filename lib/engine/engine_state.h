@@ -171,4 +171,11 @@ qp_engine_now(const struct qp *qp)
 	return __atomic_load_n(&qp->sched.engine, __ATOMIC_RELAXED);
 }
 
+/* Counts atomically, for threads that do not hold the engine lock. */
+static inline void
+engine_stat_add(uint64_t *stat, uint64_t n)
+{
+	__atomic_fetch_add(stat, n, __ATOMIC_RELAXED);
+}
+
 #endif

@@ -20,13 +20,6 @@ struct event_wait {
 };
 
 static void
-stat_count(uint64_t *stat)
-{
-	/* Atomically, because the thread does not hold the engine lock. */
-	__atomic_fetch_add(stat, 1, __ATOMIC_RELAXED);
-}
-
-static void
 waiter_end(struct engine *e)
 {
 	/* Pairs with the acquire in waiter_begin(). */
@@ -36,11 +29,12 @@ waiter_end(struct engine *e)
 static bool
 waiter_begin(struct engine *e, struct event_queue *q)
 {
-	if (__atomic_load_n(&e->event_wait_off, __ATOMIC_RELAXED))
+	/* The exchange pairs with the release in waiter_end(), for e->taker. */
+	if (__atomic_load_n(&e->event_wait_off, __ATOMIC_RELAXED) ||
+		__atomic_exchange_n(&e->has_waiter, true, __ATOMIC_ACQUIRE)) {
+		event_sleep_note(q);
 		return false;
-	/* Pairs with the release in waiter_end(), for e->taker. */
-	if (__atomic_exchange_n(&e->has_waiter, true, __ATOMIC_ACQUIRE))
-		return false;
+	}
 	if (event_take_begin(q, &e->taker))
 		return true;
 	waiter_end(e);
@@ -145,7 +139,8 @@ engine_event_wait(struct engine *e, struct event_queue *q, struct event_record *
 	taken = event_take_end(q, record);
 	waiter_end(e);
 	pthread_setcancelstate(w.cancel_state, &ignored);
-	stat_count(taken ? &e->stats.events_waited : &e->stats.events_waited_missed);
+	engine_stat_add(
+		taken ? &e->stats.events_waited : &e->stats.events_waited_missed, 1);
 	if (taken)
 		return 0;
 	if (rc != 0 && rc != -EINTR) /* the system call is not offered */

@@ -25,6 +25,8 @@ engine_set_progress_thread(
 	e->earliest_ns = TIME_NEVER;
 	e->times.before_ns = 0; /* posts run passes */
 	__atomic_store_n(&e->delayed_ack.manual, false, __ATOMIC_RELAXED);
+	__atomic_store_n(&e->dev->cq_moderator.counts, e->progress_thread != NULL,
+		__ATOMIC_RELAXED);
 }
 
 bool
@@ -217,8 +219,7 @@ engine_look(struct engine *e, uint32_t *events)
 void
 engine_events_late(struct engine *e, uint32_t events)
 {
-	/* Atomically, because the thread does not hold the engine lock. */
-	__atomic_fetch_add(&e->stats.events_late, events, __ATOMIC_RELAXED);
+	engine_stat_add(&e->stats.events_late, events);
 }
 
 void
@@ -260,7 +261,6 @@ engine_take_all(struct engine *e)
 	t->wake(t->arg);
 }
 
-/* Counts atomically, because the thread does not hold the engine lock. */
 static void RARE
 core_offer(struct engine *e)
 {
@@ -269,16 +269,28 @@ core_offer(struct engine *e)
 
 	sched_yield();
 	taken = idle_polls_offered(&e->idle, clock_now() - begin);
-	__atomic_fetch_add(&e->stats.core_offers, 1, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&e->stats.core_offers_early, early, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&e->stats.core_offers_taken, taken, __ATOMIC_RELAXED);
+	engine_stat_add(&e->stats.core_offers, 1);
+	engine_stat_add(&e->stats.core_offers_early, early);
+	engine_stat_add(&e->stats.core_offers_taken, taken);
 }
 
-/* The application polls again, in place of the progress thread. */
+/* The application has polled, and finds this number set. If it has polled enough since a CQ was armed, it polls in
+ * place of the progress thread again. Other threads poll, and arm CQs, at the same time: an arming is neither
+ * counted down from the value before it nor is its flag cleared. */
 static void RARE
-progress_thread_relieve(const struct engine_progress_thread *t)
+polls_count(struct engine *e, const struct engine_progress_thread *t, uint32_t number)
 {
-	engine_asleep_clear(t);
+	uint32_t polls;
+
+	/* Pairs with the release in asleep_set_how(): if the number is that of an arming, its polls are seen. */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	polls = __atomic_load_n(&e->delegated_polls, __ATOMIC_RELAXED);
+	if (polls != 0) {
+		(void)__atomic_compare_exchange_n(&e->delegated_polls, &polls, polls - 1,
+			false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+		return;
+	}
+	engine_asleep_leave(t, number);
 	if (t->relieved != NULL)
 		t->relieved(t->arg);
 }
@@ -305,7 +317,7 @@ void
 engine_progress(struct engine *e)
 {
 	const struct engine_progress_thread *progress_thread = e->progress_thread;
-	uint32_t polls;
+	uint32_t number;
 
 	if (unlikely(progress_thread == NULL))
 		return;
@@ -316,15 +328,11 @@ engine_progress(struct engine *e)
 		core_offer(e);
 	}
 	__atomic_store_n(&e->progress_calls, e->progress_calls + 1, __ATOMIC_RELAXED);
-	if (likely(!asleep_is_set(progress_thread->asleep)))
+	number = __atomic_load_n(progress_thread->asleep, __ATOMIC_RELAXED);
+	if (likely((number & 1) == 0))
 		return;
-	if (engine_is_delegated(e, clock_now()))
-		return;
-	polls = __atomic_load_n(&e->delegated_polls, __ATOMIC_RELAXED);
-	if (polls != 0)
-		__atomic_store_n(&e->delegated_polls, polls - 1, __ATOMIC_RELAXED);
-	else
-		progress_thread_relieve(progress_thread);
+	if (!engine_is_delegated(e, clock_now()))
+		polls_count(e, progress_thread, number);
 }
 
 void
@@ -334,6 +342,7 @@ engine_delegate(struct engine *e)
 
 	if (progress_thread == NULL)
 		return;
+	/* Before the number of the flag, whose release orders it (engine_event_is_awaited()). */
 	__atomic_store_n(&e->delegated_polls, DELEGATED_POLLS, __ATOMIC_RELAXED);
 	/* The application will not answer before it wakes. */
 	engine_allow_delayed_acks(e, false);

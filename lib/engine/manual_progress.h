@@ -37,7 +37,7 @@ struct engine_progress_thread {
 	unsigned (*more_published)(void *arg, struct futex_word *words, unsigned max);
 };
 
-/* Set *asleep, as asleep_set_how(), or clear it, and show it. */
+/* Sets *asleep, as asleep_set_how(), and shows it. */
 static inline uint32_t
 engine_asleep_set(const struct engine_progress_thread *t, uint32_t how)
 {
@@ -48,16 +48,9 @@ engine_asleep_set(const struct engine_progress_thread *t, uint32_t how)
 	return number;
 }
 
-static inline void
-engine_asleep_clear(const struct engine_progress_thread *t)
-{
-	asleep_clear(t->asleep);
-	if (t->asleep_shown != NULL)
-		t->asleep_shown(t->arg);
-}
-
-/* The progress thread, which has set this number, is awake: the same, but leaves the flag of a thread that has
- * set it since: one that waits for an event (event_wait.h), or has armed a CQ and is about to sleep. */
+/* The thread that has set this number is awake, or the application that had it set: clears the flag, but leaves that
+ * of a thread that has set it since: one that waits for an event (event_wait.h), or has armed a CQ and is about to
+ * sleep. */
 static inline void
 engine_asleep_leave(const struct engine_progress_thread *t, uint32_t number)
 {

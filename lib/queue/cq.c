@@ -28,6 +28,7 @@ cq_fini(struct cq *cq)
 {
 	assert(cq->engines == 0);
 	cq_moderator_count(cq->moderator, cq->armed, CQ_IDLE);
+	cq->armed = CQ_IDLE;
 	if (cq->stamps != NULL)
 		alloc_put(cq->mem, cq->stamps, (size_t)cq->size * sizeof(*cq->stamps));
 	alloc_put(cq->mem, cq->ring, (size_t)cq->size * sizeof(struct cqe));
@@ -189,7 +190,8 @@ cq_arm(struct cq *cq, bool solicited_only)
 {
 	uint8_t armed = (uint8_t)(solicited_only ? CQ_ARMED_SOLICITED : CQ_ARMED), old;
 
-	if (cq->moderator != NULL && event_is_slept_for(cq->comp_event.queue))
+	if (cq_moderator_counts(cq->moderator) &&
+		event_is_slept_for(cq->comp_event.queue))
 		armed |= CQ_COUNTED;
 	if (solicited_only) {
 		old = CQ_IDLE;
@@ -237,6 +239,6 @@ cq_notify(struct cq *cq, bool solicited, uint32_t end, uint32_t n)
 		!hid_others(cq, end))
 		return;
 	if ((cq->moderation.period_ns == 0 || cq_moderated_is_due(cq, n)) &&
-		cq_event_raise(cq) && cq->moderator != NULL)
+		cq_event_raise(cq) && cq_moderator_counts(cq->moderator))
 		__atomic_fetch_add(&cq->moderator->raised, 1, __ATOMIC_RELAXED);
 }

@@ -67,8 +67,8 @@ struct cq {
 	const struct alloc *mem;
 	struct async_event error_event;
 	struct async_event comp_event;
+	struct cq_moderator *moderator; /* the device's */
 	/* Used only while moderation.period_ns is not 0. */
-	struct cq_moderator *moderator;
 	struct cq_moderation moderation;
 	/* written by engines */
 	uint32_t head LINE_ALIGNED;

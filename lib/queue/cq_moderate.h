@@ -27,9 +27,12 @@ struct cq_moderator {
 	uint64_t due_ns;
 	rte_spinlock_t lock; /* guards the list, and struct cq_moderation of all CQs */
 	TAILQ_HEAD(, cq_moderation) waiting;
+	/* Relaxed: the device has a progress thread, so that the following are counted. */
+	bool counts;
 	/* Relaxed: how many CQs of the device are armed for a program that sleeps on the descriptor of their
 	 * channel, and how many events completions have raised, but for those that moderation held back. */
-	uint32_t armed, raised;
+	uint32_t armed LINE_ALIGNED;
+	uint32_t raised;
 };
 
 /* Of a CQ. */
@@ -51,6 +54,12 @@ static inline uint64_t
 cq_moderator_due(const struct cq_moderator *m)
 {
 	return __atomic_load_n(&m->due_ns, __ATOMIC_RELAXED);
+}
+
+static inline bool
+cq_moderator_counts(const struct cq_moderator *m)
+{
+	return m != NULL && __atomic_load_n(&m->counts, __ATOMIC_RELAXED);
 }
 
 /* The word of a CQ (enum cq_armed) has changed. m: NULL if it has no CQ_COUNTED. */

@@ -38,7 +38,7 @@ struct event_queue {
 	uint32_t unwaited;
 };
 
-/* From this number on the program sleeps elsewhere than in ibv_get_cq_event(), as in epoll_wait(2). */
+/* After this number of events the program is taken for one that sleeps in poll(2) or epoll_wait(2). */
 #define EVENT_UNWAITED 16
 #define EVENT_TYPES_MAX 6     /* types that one object can raise */
 #define EVENT_UNREAD_MAX 2047 /* per type and object; further events are dropped */
@@ -108,6 +108,13 @@ static inline bool
 event_is_slept_for(const struct event_queue *q)
 {
 	return __atomic_load_n(&q->unwaited, __ATOMIC_RELAXED) == EVENT_UNWAITED;
+}
+
+/* The caller reads the descriptor next: it sleeps there, as in poll(2), although it was the taker before. */
+static inline void
+event_sleep_note(struct event_queue *q)
+{
+	__atomic_store_n(&q->unwaited, EVENT_UNWAITED, __ATOMIC_RELAXED);
 }
 
 /* Discards the unread events of an object that is about to be destroyed. Returns how many

@@ -87,13 +87,20 @@ int
 verbs_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
 	struct engine *e;
+	bool manual;
 
 	if (cq->channel == NULL)
 		return errno_set(EINVAL);
 	e = to_cq(cq)->dev->engines[0];
-	engine_arm_begin(e);
+	manual = engine_is_manual(e);
+	if (manual)
+		engine_arm_begin(e);
+	/* Before the number of the flag that engine_delegate() sets, which orders it: a progress thread that has
+	 * read the wake-ups for that number finds the CQ armed, and sets the flag again. */
 	cq_arm(&to_cq(cq)->cq, solicited_only != 0);
-	engine_delegate(e);
-	engine_arm_end(e);
+	if (manual) {
+		engine_delegate(e);
+		engine_arm_end(e);
+	}
 	return 0;
 }

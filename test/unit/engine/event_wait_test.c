@@ -362,14 +362,19 @@ TEST_WITH(others_do_not_wait_here, setup, teardown)
 	assert_int_equal(engine_event_wait(e, &channel, &record), -EAGAIN);
 	assert_int_equal(fcntl(channel.fd, F_SETFL, O_RDWR), 0);
 	e->event_wait_off = true; /* ROCADE_OFF=event-wait */
+	channel.unwaited = 0;
 	assert_int_equal(engine_event_wait(e, &channel, &record), -EAGAIN);
+	assert_true(event_is_slept_for(&channel));
 	e->event_wait_off = false;
 	engine_set_progress_thread(e, NULL);
 	assert_int_equal(engine_event_wait(e, &channel, &record), -EAGAIN);
 	engine_set_progress_thread(e, &progress_thread);
 	if (!emulated()) {
 		waiter_start(&w);
+		assert_false(event_is_slept_for(&channel));
+		other.unwaited = 0; /* its thread was the waiter before */
 		assert_int_equal(engine_event_wait(e, &other, &record), -EAGAIN);
+		assert_true(event_is_slept_for(&other));
 		assert_int_equal(engine_event_wait(e, &channel, &record), -EAGAIN);
 		event_raise(&a.recv_cq.comp_event, 0);
 		waiter_expect(&w, 0);

@@ -45,6 +45,7 @@ cqs_open(void **state)
 	assert_int_equal(event_queue_init(&channel), 0);
 	assert_int_equal(fcntl(channel.fd, F_SETFL, O_NONBLOCK), 0);
 	cq_moderator_init(&moderator);
+	moderator.counts = true;
 	moderated_cq_open(&cq);
 	moderated_cq_open(&other);
 	cq_moderate(&cq, COUNT, PERIOD_US);
@@ -250,7 +251,7 @@ TEST_WITH(armed_cqs_are_counted, cqs_open, cqs_close)
 	assert_true(event_take_end(&channel, &record));
 	cq_arm(&cq, false);
 	assert_int_equal(moderator.armed, 0);
-	/* Until it has taken so many events that were raised before. */
+	/* Until it has taken this number of events that were raised before. */
 	assert_int_equal(fcntl(channel.fd, F_SETFL, O_NONBLOCK), 0);
 	for (unsigned i = 0; i < EVENT_UNWAITED; i++) {
 		cq_arm(&other, false);
@@ -266,5 +267,14 @@ TEST_WITH(armed_cqs_are_counted, cqs_open, cqs_close)
 	cq_moderate(&other, 0, 0);
 	moderated_cq_close(&other); /* while it is armed */
 	assert_int_equal(moderator.armed, 0);
+	assert_int_equal(other.armed, CQ_IDLE);
 	moderated_cq_open(&other);
+	/* Without a progress thread none is counted. */
+	moderator.counts = false;
+	moderator.raised = 0;
+	cq_arm(&other, false);
+	assert_int_equal(moderator.armed, 0);
+	completions_put(&other, 1);
+	assert_int_equal(event_next(&channel, &record), 0);
+	assert_int_equal(cq_moderator_raised(&moderator), 0);
 }

@@ -171,13 +171,15 @@ daemon_close_passed(struct daemon_end *d)
 static inline struct dev *
 lock_device_make(void)
 {
-	struct dev *dev = calloc(1, sizeof(*dev));
+	struct dev *dev = aligned_alloc(LINE_SIZE, sizeof(*dev));
 
 	assert_non_null(dev);
+	memset(dev, 0, sizeof(*dev));
 	dev->engines[0] = aligned_alloc(
 		LINE_SIZE, RTE_ALIGN_CEIL(sizeof(struct engine), (size_t)LINE_SIZE));
 	assert_non_null(dev->engines[0]);
 	memset(dev->engines[0], 0, sizeof(struct engine));
+	dev->engines[0]->dev = dev;
 	engine_lock_init(dev->engines[0], false);
 	return dev;
 }

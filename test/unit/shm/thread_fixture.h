@@ -57,9 +57,14 @@ static uint64_t deadline;
 /* NULL, or the flag that the application's arming of a CQ sets meanwhile, and the number that it gets. */
 static uint32_t *serve_arms, armed_number;
 
+/* NULL, or the flag that the thread may not have set meanwhile, and whether it had. */
+static const uint32_t *serve_flag;
+static bool served_asleep;
+
 void
 pairs_serve(struct shm *shm)
 {
+	served_asleep = serve_flag != NULL && asleep_is_set(serve_flag);
 	if (serve_arms != NULL) {
 		asleep_set(serve_arms);
 		armed_number = *serve_arms;
@@ -106,6 +111,22 @@ relieved(void *arg)
 		progress_thread_wake(arg);
 }
 
+/* Frames come right after the thread has set its flag. */
+static bool sleep_delivers;
+
+static inline void
+sleep_shown(void *arg)
+{
+	struct progress_thread *t = arg;
+
+	if (!asleep_is_set(t->asleep) ||
+		!__atomic_exchange_n(&sleep_delivers, false, __ATOMIC_ACQ_REL))
+		return;
+	engine_lock(t->engine);
+	engine_link_deliver(&fixture);
+	engine_lock_release(t->engine); /* runs no pass */
+}
+
 struct thread_fixture {
 	struct shm shm;
 	struct region region;
@@ -141,6 +162,7 @@ fixture_open(struct thread_fixture *k)
 		(struct engine_progress_thread){.wake = progress_thread_wake,
 			.arg = &k->shm.progress_thread,
 			.asleep = &k->region.client->rx_asleep,
+			.asleep_shown = sleep_shown,
 			.relieved = relieved};
 	engine_set_progress_thread(fixture.a.dev->engines[0], &k->shm.engine_thread);
 	assert_int_equal(progress_thread_start(&k->shm.progress_thread,

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "engine/delayed_ack.h"
 #include "shm/watch.h"
 #include "thread_fixture.h"
 
@@ -207,6 +208,67 @@ TEST(thread_sets_the_flag_for_an_armed_cq)
 	polled_begin(&k, &woken, 1, 0);
 	await(sleeps_with(&k.region.client->rx_asleep, false));
 	polled_end(&k);
+}
+
+/* Whatever the last poll leaves is for the thread: it sleeps until the deadlines of the engine and of the partners, and
+ * acknowledgements do not wait. */
+TEST(work_of_an_application_that_awaits_an_event_does_not_wait)
+{
+	struct thread_fixture k;
+	uint32_t woken = 0;
+	struct engine *e;
+
+	polled_begin(&k, &woken, 1, MANY_POLLS);
+	e = fixture.a.dev->engines[0];
+	__atomic_store_n(&e->delayed_ack.answers, DELAYED_ACK_ANSWERS, __ATOMIC_RELAXED);
+	engine_lock(e);
+	e->sleep_until_ns = 0; /* a poll that wakes the thread says that it is awake */
+	engine_lock_release(e);
+	__atomic_store_n(&deadline_asked, 0, __ATOMIC_RELAXED);
+	progress_thread_wake(&k.shm.progress_thread);
+	wait_until_asleep(&k.region.client->rx_asleep, &woken);
+	await(sleeps_with(&k.region.client->rx_asleep, true));
+	engine_lock(e);
+	assert_true(e->sleep_until_ns != 0);
+	engine_lock_release(e);
+	assert_int_equal(__atomic_load_n(&deadline_asked, __ATOMIC_RELAXED), 1);
+	assert_true(engine_delays_acks(e));
+	assert_false(__atomic_load_n(&e->delayed_ack.manual, __ATOMIC_RELAXED));
+	polled_end(&k);
+	deadline_asked = 0;
+}
+
+/* Packets came when the thread had set its flag: it sleeps with the same number later, and clears that, too. */
+TEST(thread_that_runs_has_no_flag)
+{
+	struct thread_fixture k;
+	uint32_t woken = 0;
+
+	fixture_open(&k);
+	__atomic_store_n(&k.shm.pairs.count, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&hold, true, __ATOMIC_RELEASE);
+	progress_thread_wake(&k.shm.progress_thread);
+	await(sleeps_with(&k.region.client->rx_asleep, true));
+	link_qp_message(&b, &a, 1);
+	engine_run(fixture.b.dev->engines[0], engine_clock());
+	__atomic_store_n(&sleep_delivers, true, __ATOMIC_RELEASE);
+	(void)asleep_wake_wanted(&k.region.client->rx_asleep, &woken);
+	progress_thread_wake(&k.shm.progress_thread);
+	wait_until_asleep(&k.region.client->rx_asleep, &woken);
+	await(sleeps_with(&k.region.client->rx_asleep, true));
+	assert_false(__atomic_load_n(&sleep_delivers, __ATOMIC_ACQUIRE));
+	assert_int_equal(k.region.client->rx_asleep, woken); /* not one more */
+	pairs_served = 0;
+	served_asleep = true;
+	serve_flag = &k.region.client->rx_asleep;
+	__atomic_store_n(&k.shm.pairs.spoiled, true, __ATOMIC_RELAXED);
+	progress_thread_wake(&k.shm.progress_thread);
+	wait_until_set(&pairs_served, 1);
+	assert_false(served_asleep);
+	__atomic_store_n(&hold, false, __ATOMIC_RELEASE);
+	fixture_close(&k);
+	serve_flag = NULL;
+	pairs_served = deadline_asked = 0;
 }
 
 /* The thread wakes up for something else. */
