@@ -163,7 +163,8 @@ TEST_WITH(rows_are_counted, objects_setup, cm_pair_close)
 	assert_in_range(rocade_port_neighs(port, NULL, 2), 1, 8);
 	assert_in_range(rocade_port_peers(port, NULL, 2), 1, 8);
 	assert_int_equal(rocade_port_latencies(port, NULL, 2), 18);
-	assert_int_equal(rocade_port_slowest(port, NULL, 2), rocade_port_slowest(port, NULL, 0));
+	assert_int_equal(
+		rocade_port_slowest(port, NULL, 2), rocade_port_slowest(port, NULL, 0));
 }
 
 TEST_WITH(engine_functions, objects_setup, cm_pair_close)
