@@ -3,6 +3,7 @@
  * are the child's program. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdint.h>
@@ -17,7 +18,8 @@
 #include "case.h"
 
 #define OTHER_STATUS 9
-#define JOINED 2000
+#define JOINED 100
+#define FILES 200
 #define STARTS 100
 
 /* A main thread that has ended leaves what it had allocated. */
@@ -45,6 +47,19 @@ wait_for_ever(void *unused)
 static void *
 end_at_once(void *unused)
 {
+	return unused;
+}
+
+/* The kernel closes the files of a thread behind the wake-up of pthread_join(3): with files of its own it
+ * is a thread of the process for long enough to be seen. */
+static void *
+end_with_files(void *unused)
+{
+	if (unshare(CLONE_FILES) != 0)
+		_exit(OTHER_STATUS);
+	for (unsigned i = 0; i < FILES; i++)
+		if (dup(to_parent[1]) < 0)
+			_exit(OTHER_STATUS);
 	return unused;
 }
 
@@ -318,7 +333,7 @@ main_beside_own(void)
 	for (unsigned i = 0; i < JOINED; i++) {
 		pthread_t thread;
 
-		if (pthread_create(&thread, NULL, end_at_once, NULL) != 0 ||
+		if (pthread_create(&thread, NULL, end_with_files, NULL) != 0 ||
 			pthread_join(thread, NULL) != 0)
 			_exit(OTHER_STATUS);
 		if (!own_threads_and_main_only())
