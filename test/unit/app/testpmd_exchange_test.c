@@ -343,6 +343,39 @@ TEST(a_repeated_question_is_about_the_same_writes)
 	assert_int_equal(le64toh(last.u.check.writes), 8);
 }
 
+static void
+check_answer(uint64_t writes)
+{
+	struct exchange_msg msg = exchange_question(&host, EXCHANGE_CHECK);
+
+	msg.u.check.writes = htole64(writes);
+	exchange_answered(&host, &msg);
+}
+
+/* The question that it leaves open is lost: with a full ring nothing else would ask again. */
+TEST(a_second_answer_leaves_the_next_question_open)
+{
+	both_begin(false);
+	host.exchange.peer.slots = 8;
+	conn.ring.acked = conn.ring.flushed = 4;
+	exchange_check(&host, &conn);
+	check_answer(4);
+	assert_int_equal(conn.ring.checked, 4);
+	assert_int_equal(conn.ring.asked_ns, 0);
+	conn.ring.acked = conn.ring.flushed = 12;
+	exchange_check(&host, &conn);
+	check_answer(4);
+	assert_int_not_equal(conn.ring.asked_ns, 0);
+	posts = 0;
+	exchange_tick(&host, conn.ring.asked_ns + EXCHANGE_AGAIN_NS);
+	assert_int_not_equal(posts, 0);
+	assert_int_equal(last.kind, EXCHANGE_CHECK);
+	assert_int_equal(le64toh(last.u.check.writes), 12);
+	check_answer(12);
+	assert_int_equal(conn.ring.checked, 12);
+	assert_int_equal(conn.ring.asked_ns, 0);
+}
+
 /* Several runs over the same connection. */
 TEST(a_session_that_is_known_is_not_connected_again)
 {
