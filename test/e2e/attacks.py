@@ -7,7 +7,7 @@ of the attacker's user that only sends as fast as it can (`latency busy`).
   attacks.py [--long] [--seconds N] [--together] [WAY...]
       WAY: only these attacks; --long: ten minutes instead of 60 s; --seconds: how long each attack goes on;
       --together: attacks by clients all at the same time, each by a user of its own, compared with as many
-      busy neighbours, which are measured for as long
+      busy neighbours, which are measured for as long; only round trips are compared
 
 Two hosts with a daemon each, and a third host, on one network. The correct clients are of two users.
 test/e2e/latency.c has them and what they measure: round trips over RC and UD (`local`: between two
@@ -40,8 +40,11 @@ OTHER_USER, CORRECT_USER, ATTACKER = 65532, 65533, 65534
 SEED = int(os.environ.get("ROCADE_SEED", "0")) or int(time.time())
 OPTIONS = ("--mtu", "4184", "--socket-mode", "666")
 # The daemons and the correct clients have real-time priorities, so that other processes do not keep
-# them from running: the machine may have no idle core.
-CORE_FIRST, DAEMON_FIRST, CLIENT_FIRST = (("chrt", "--rr", str(n)) for n in (3, 2, 1))
+# them from running: the machine may have no idle core. The clients run on the core of the second daemon: attacks
+# keep the first one busy on its core for seconds, and the kernel would let a client's thread wait there.
+CORE_FIRST, DAEMON_FIRST, SPOOF_FIRST = (("chrt", "--rr", str(n)) for n in (3, 2, 1))
+CPUS = sorted(os.sched_getaffinity(0))
+CLIENT_FIRST = ("taskset", "--cpu-list", str(CPUS[1 % len(CPUS)]), *SPOOF_FIRST)
 
 WAYS = [("local", way) for way in (
     "scribble", "liar", "block", "talk", "linger", "boast", "places", "qpns", "crowd", "flood", "drain",
@@ -82,7 +85,7 @@ class Clients:
             client.wait_line("running")
             self.clients[name] = client
         self.cores = [Process([*CORE_FIRST, LATENCY, "core", core], feed=True)
-                      for core in sorted(os.sched_getaffinity(0))]
+                      for core in CPUS]
         for core in self.cores:
             core.wait_line("running")
 
@@ -101,7 +104,7 @@ class Clients:
 
 def attack_process(kind, way, user, seconds, hosts, space):
     if kind == "wire":
-        spoof = Process(["ip", "netns", "exec", space, *CLIENT_FIRST, sys.executable, SPOOF, way, seconds, SEED],
+        spoof = Process(["ip", "netns", "exec", space, *SPOOF_FIRST, sys.executable, SPOOF, way, seconds, SEED],
                         feed=True)
         spoof.wait_line("ready")
         return spoof
@@ -157,10 +160,14 @@ def show(name, row, stopped, said=""):
                                      for v in row.values()) + " | %6d  %s" % (stopped, said))
 
 
-def exceeded(row, stopped, plain):
-    """Returns what took longer than it may beside a busy neighbour, in words."""
+def exceeded(row, stopped, plain, asked):
+    """Returns what took longer than it may beside a busy neighbour, in words. asked: attackers of many users
+    have asked the daemon as well. Each user has its share of the time for requests, which is less then: only
+    packets are judged."""
     wrong = []
     for kind, value in row.items():
+        if asked and not kind.endswith((" rc", " ud")):
+            continue
         usual = plain[kind]
         for what, most in (("p999", TIMES * max(usual["p999"], FLOOR_US)),
                            ("pause", PAUSE_US + usual["pause"])):
@@ -187,7 +194,7 @@ def judge(kind, ways, seconds, plain, attack):
     way = " ".join(ways)
     row, stopped, said = attack(kind, ways, seconds)
     show(way, row, stopped, said)
-    lost, slow = unanswered(row), exceeded(row, stopped, plain)
+    lost, slow = unanswered(row), exceeded(row, stopped, plain, len(ways) > 1)
     if slow:
         print("# once more: " + "; ".join(slow))
         plain, stopped, _ = attack("local", ["busy"] * len(ways), neighbour_s(seconds))
@@ -195,7 +202,7 @@ def judge(kind, ways, seconds, plain, attack):
         row, stopped, said = attack(kind, ways, seconds)
         show(way, row, stopped, said)
         lost += unanswered(row)
-        slow = exceeded(row, stopped, plain)
+        slow = exceeded(row, stopped, plain, len(ways) > 1)
     case("%s %s: every request is answered" % (kind, way), not lost, "; ".join(lost))
     case("%s %s: correct clients wait no longer than beside a busy neighbour" % (kind, way), not slow,
          "; ".join(slow))
