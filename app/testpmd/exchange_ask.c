@@ -200,8 +200,8 @@ check_answered(struct host *host, const struct exchange_msg *msg)
 
 	if (conn == NULL || writes > conn->ring.acked || writes < conn->ring.checked)
 		return;
-	/* A question that was repeated, or that the network has duplicated, is answered more than once. Such an
-	 * answer does not end the wait for the next one's: that question would never be repeated. */
+	/* A question that was repeated, or that the network has duplicated, is answered more than once. A second
+	 * answer does not end the wait for the answer to the next question, which would not be repeated then. */
 	if (msg->last == 0 && writes != conn->ring.asked)
 		return;
 	if (msg->wrong != 0) {

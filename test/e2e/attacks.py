@@ -7,7 +7,7 @@ of the attacker's user that only sends as fast as it can (`latency busy`).
   attacks.py [--long] [--seconds N] [--together] [WAY...]
       WAY: only these attacks; --long: ten minutes instead of 60 s; --seconds: how long each attack goes on;
       --together: attacks by clients all at the same time, each by a user of its own, compared with as many
-      busy neighbours, which are measured for as long; only round trips are compared
+      busy neighbours, which are measured for as long
 
 Two hosts with a daemon each, and a third host, on one network. The correct clients are of two users.
 test/e2e/latency.c has them and what they measure: round trips over RC and UD (`local`: between two
@@ -160,17 +160,16 @@ def show(name, row, stopped, said=""):
                                      for v in row.values()) + " | %6d  %s" % (stopped, said))
 
 
-def exceeded(row, stopped, plain, asked):
-    """Returns what took longer than it may beside a busy neighbour, in words. asked: attackers of many users
-    have asked the daemon as well. Each user has its share of the time for requests, which is less then: only
-    packets are judged."""
+def exceeded(row, stopped, plain, users):
+    """Returns what took longer than it may beside a busy neighbour, in words. users: how many attack at the
+    same time. They may all make requests, which a busy neighbour does not. Each user has its share of the
+    daemon's time for requests, so that the requests of the others take this many times as long."""
     wrong = []
     for kind, value in row.items():
-        if asked and not kind.endswith((" rc", " ud")):
-            continue
         usual = plain[kind]
-        for what, most in (("p999", TIMES * max(usual["p999"], FLOOR_US)),
-                           ("pause", PAUSE_US + usual["pause"])):
+        times = 1 if kind.endswith((" rc", " ud")) else users
+        for what, most in (("p999", times * TIMES * max(usual["p999"], FLOOR_US)),
+                           ("pause", times * (PAUSE_US + usual["pause"]))):
             if value[what] > most + stopped:
                 wrong.append("%s: %s of %d us is more than %d us" % (kind, what, value[what],
                                                                      most + stopped))
@@ -194,7 +193,7 @@ def judge(kind, ways, seconds, plain, attack):
     way = " ".join(ways)
     row, stopped, said = attack(kind, ways, seconds)
     show(way, row, stopped, said)
-    lost, slow = unanswered(row), exceeded(row, stopped, plain, len(ways) > 1)
+    lost, slow = unanswered(row), exceeded(row, stopped, plain, len(ways))
     if slow:
         print("# once more: " + "; ".join(slow))
         plain, stopped, _ = attack("local", ["busy"] * len(ways), neighbour_s(seconds))
@@ -202,7 +201,7 @@ def judge(kind, ways, seconds, plain, attack):
         row, stopped, said = attack(kind, ways, seconds)
         show(way, row, stopped, said)
         lost += unanswered(row)
-        slow = exceeded(row, stopped, plain, len(ways) > 1)
+        slow = exceeded(row, stopped, plain, len(ways))
     case("%s %s: every request is answered" % (kind, way), not lost, "; ".join(lost))
     case("%s %s: correct clients wait no longer than beside a busy neighbour" % (kind, way), not slow,
          "; ".join(slow))
