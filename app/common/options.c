@@ -60,6 +60,17 @@ text_fits(const struct option_row *row, const char *value)
 	return len >= row->min && (len <= row->max || row->max == 0);
 }
 
+/* Writes "expected mild, nasty or byzantine". */
+static void
+words_write(const char *const *words, char expected[ERR_MAX])
+{
+	size_t len = (size_t)snprintf(expected, ERR_MAX, "expected %s", words[0]);
+
+	for (unsigned i = 1; words[i] != NULL && len < ERR_MAX; i++)
+		len += (size_t)snprintf(expected + len, ERR_MAX - len, "%s%s",
+			words[i + 1] != NULL ? ", " : " or ", words[i]);
+}
+
 bool
 option_store(const struct option_row *row, struct conf *conf, const char *value,
 	char expected[ERR_MAX])
@@ -82,6 +93,8 @@ option_store(const struct option_row *row, struct conf *conf, const char *value,
 	if (!good) {
 		if (row->valid != NULL)
 			snprintf(expected, ERR_MAX, "expected %s", row->valid);
+		else if (row->kind == OPTION_WORD)
+			words_write(row->words, expected);
 		else
 			snprintf(expected, ERR_MAX,
 				"expected %" PRIu64 " to %" PRIu64 "%s", row->min,

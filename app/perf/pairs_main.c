@@ -73,7 +73,6 @@ static const struct option_row option_rows[] = {
 		.arg = "WHAT",
 		OPTION_MEMBER(struct conf, share),
 		.words = share_names,
-		.valid = "nothing, srq or cq",
 		.text = "what the engines of a device share: nothing; srq: one SRQ; cq: one "
 			"CQ for requests and one for receives (nothing)"},
 	{.kind = OPTION_FLAG,
@@ -87,7 +86,6 @@ static const struct option_row option_rows[] = {
 		.arg = "WHAT",
 		OPTION_MEMBER(struct conf, control),
 		.words = control_names,
-		.valid = "none, deregister or connect",
 		.text = "control calls beside the traffic, on one more lcore: register and "
 			"deregister a region, or create and connect two QPs (none)"},
 	{.kind = OPTION_NUM,

@@ -84,7 +84,7 @@ static const struct option_row option_rows[] = {
 	{OPTION_FLAG, 0, "start-local", NULL, MEMBER(start_local), .max = true,
 		.text = "run a private `rocaded --local` as long as PROGRAM runs"},
 	{OPTION_WORD, 0, "host-devices", "WHICH", MEMBER(host_devices),
-		.words = host_devices, .valid = "show or hide",
+		.words = host_devices,
 		.text = "show the host's own devices beside Rocade's, or hide them (show; "
 			"with --start-local hide)"},
 	{OPTION_FLAG, 0, "mount", NULL, MEMBER(mount), .max = true,

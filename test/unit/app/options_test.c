@@ -35,7 +35,7 @@ on_stored(struct conf *conf, const struct option_row *row)
 }
 
 #define MEMBER(field) OPTION_MEMBER(struct conf, field)
-static const char *const colours[] = {"red", "blue", NULL};
+static const char *const colours[] = {"red", "blue", "grey", NULL};
 static const struct option_row rows[] = {
 	{OPTION_HEADING, .text = "Kinds"},
 	{OPTION_NUM, 'v', "vlan", "ID", MEMBER(vlan), 1, 4094, .text = "a number",
@@ -44,7 +44,7 @@ static const struct option_row rows[] = {
 		.text = "a power of two", .use = 2},
 	{OPTION_SIZE, 0, "size", "BYTES", MEMBER(size), 0, 4096, .text = "bytes"},
 	{OPTION_WORD, 0, "colour", NULL, MEMBER(colour), 0, 1, .words = colours,
-		.valid = "red or blue", .text = "first line\nsecond line"},
+		.text = "first line\nsecond line"},
 	{OPTION_FLAG, 'f', "flag", NULL, MEMBER(flag), 0, true,
 		.text = "a text that is longer than the ninety columns of a line, so that --help "
 			"wraps it"},
@@ -126,7 +126,7 @@ TEST(errors_name_option_value_and_range)
 		{"--power 16", "invalid value '16' for --power: expected 2, 4 or 8"},
 		{"--size 5k", "invalid value '5k' for --size: expected 0 to 4096"},
 		{"--colour=green",
-			"invalid value 'green' for --colour: expected red or blue"},
+			"invalid value 'green' for --colour: expected red, blue or grey"},
 		{"--name abcde",
 			"invalid value 'abcde' for --name: expected 1 to 4 characters"},
 		{"--name=", "invalid value '' for --name: expected 1 to 4 characters"},
