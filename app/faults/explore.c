@@ -27,7 +27,7 @@ static const struct option_row option_rows[] = {
 	{OPTION_NUM, 0, "seed", "N", MEMBER(seed), .max = UINT64_MAX,
 		.text = "seed of the first one; the others follow (default: 1)"},
 	{OPTION_WORD, 0, "profile", "NAME", MEMBER(profile),
-		.words = rocade_faults_profiles, .valid = "mild, nasty or byzantine",
+		.words = rocade_faults_profiles,
 		.text = "mild: packets that are lost, late or sent twice; nasty: calls "
 			"that are refused and requests that fail, too; byzantine: more "
 			"of them, again and again, and asynchronous events (default: "

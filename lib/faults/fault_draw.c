@@ -15,24 +15,20 @@
 #define ACTION(action) (1u << (action))
 #define REPEATS 4 /* of 4 rules that may be of each N-th call, one is */
 
-/* mild: what the transport hides from a program with RC. nasty: once, what a program is told. byzantine: all, and
- * again and again. */
 static const struct profile {
 	unsigned rules; /* at most */
 	unsigned actions, repeated;
 } profiles[] = {
-	{4, ACTION(FAULT_PACKET), ACTION(FAULT_PACKET)},
-	{3,
-		ACTION(FAULT_PACKET) | ACTION(FAULT_REFUSE) | ACTION(FAULT_FAIL) |
-			ACTION(FAULT_REJECT) | ACTION(FAULT_LOSE),
-		ACTION(FAULT_PACKET)},
-	{8,
-		ACTION(FAULT_PACKET) | ACTION(FAULT_REFUSE) | ACTION(FAULT_FAIL) |
-			ACTION(FAULT_REJECT) | ACTION(FAULT_LOSE) | ACTION(FAULT_EVENT),
-		ACTION(FAULT_PACKET) | ACTION(FAULT_REFUSE) | ACTION(FAULT_FAIL)},
+#define PROFILE(name, ...) {__VA_ARGS__},
+#include "faults/profiles.def"
+#undef PROFILE
 };
 
-const char *const rocade_faults_profiles[] = {"mild", "nasty", "byzantine", NULL};
+const char *const rocade_faults_profiles[] = {
+#define PROFILE(name, ...) #name,
+#include "faults/profiles.def"
+#undef PROFILE
+	NULL};
 
 static uint64_t
 drawn_below(uint64_t *state, uint64_t end)
@@ -216,6 +212,25 @@ rocade_faults_count_all(FILE *to)
 	}
 }
 
+/* The profile has only faults of packets, and no process has sent one. */
+static void
+without_packets_explain(unsigned profile, char why[FAULT_WHY_MAX])
+{
+	const char *before = "; valid: ";
+	size_t len = (size_t)snprintf(why, FAULT_WHY_MAX,
+		"the profile %s has only faults of packets, and no process has sent one",
+		rocade_faults_profiles[profile]);
+
+	for (unsigned i = 0; rocade_faults_profiles[i] != NULL && len < FAULT_WHY_MAX;
+		i++) {
+		if (profiles[i].actions == ACTION(FAULT_PACKET))
+			continue;
+		len += (size_t)snprintf(why + len, FAULT_WHY_MAX - len, "%s%s", before,
+			rocade_faults_profiles[i]);
+		before = ", ";
+	}
+}
+
 int
 rocade_faults_draw(const char *journal, unsigned profile, uint64_t seed, FILE *to,
 	char why[ROCADE_FAULTS_WHY])
@@ -242,10 +257,7 @@ rocade_faults_draw(const char *journal, unsigned profile, uint64_t seed, FILE *t
 			"no process of the command has used a device of Rocade; valid: "
 			"a command with rocade-run in it");
 	else if (err == ENOTSUP && profiles[profile].actions == ACTION(FAULT_PACKET))
-		snprintf(why, FAULT_WHY_MAX,
-			"the profile %s has only faults of packets, and no process has "
-			"sent one; valid: nasty, byzantine",
-			rocade_faults_profiles[profile]);
+		without_packets_explain(profile, why);
 	else if (err == ENOTSUP)
 		snprintf(why, FAULT_WHY_MAX,
 			"the profile %s has no fault for the calls of the command; valid: "

@@ -56,10 +56,13 @@ def main():
     docs.case("the page has the messages that can be lost", [] if listed == sent else [listed, sent])
     done = docs.run("--help")
     docs.case("--help", [] if done.returncode == 0 and "check FILE" in done.stdout else [done])
-    names = re.search(r"^const char \*const rocade_faults_profiles\[\] = \{(.*), NULL\};", docs.read("lib/faults/fault_draw.c"), re.M)
+    names = re.findall(r"^PROFILE\((\w+),", docs.read("lib/faults/profiles.def"), re.M)
     section = man.split(".SH LOOKING FOR FAILURES\n")[1].split(".SH")[0]
-    docs.case("the page has the profiles", [] if re.findall(r'"(\w+)"', names[1]) == re.findall(r"^\.B (mild|nasty|byzantine)$",
-                                                                                            section, re.M) else [names])
+    found = re.findall(r"^\.B (%s)$" % "|".join(names), section, re.M)
+    docs.case("the page has the profiles", [] if names and found == names and "\n%s, which is the default, %s or %s.\n" % (
+        names[0], ", ".join(names[1:-1]), names[-1]) in man else [names, found])
+    usage = docs.run("explore", "--help").stdout
+    docs.case("--help has the profiles", [name for name in names if not re.search(name + r":\s", usage)])
     for command in "explore", "shrink":
         done = docs.run(command, "--help")
         options = re.findall(r"^  (--\w+)", done.stdout, re.M)

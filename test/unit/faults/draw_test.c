@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a run has counted, and random scripts for it. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rocade/faults.h>
 
@@ -246,6 +248,26 @@ TEST(what_a_program_does_not_do_is_not_drawn)
 		}
 		fault_script_free(&s);
 	}
+}
+
+TEST(a_profile_without_a_fault_for_the_program_names_others)
+{
+	char path[] = "/tmp/faults-draw-XXXXXX", why[ROCADE_FAULTS_WHY];
+	FILE *to = fopen("/dev/null", "w"), *file = fdopen(mkstemp(path), "w");
+
+	assert_non_null(to);
+	assert_non_null(file);
+	fputs("# rocade-faults process 8: \"p\", \"p\"\n"
+	      "# rocade-faults counted 8: \"p\": alloc_pd 1\n",
+		file);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(rocade_faults_draw(path, 0, 1, to, why), ENOTSUP);
+	assert_string_equal(why,
+		"the profile mild has only faults of packets, and no process has sent "
+		"one; valid: nasty, byzantine");
+	assert_int_equal(rocade_faults_draw(path, 1, 1, to, why), 0);
+	fclose(to);
+	assert_int_equal(unlink(path), 0);
 }
 
 TEST(a_script_that_counts_all_has_a_rule_for_each_count)
