@@ -81,7 +81,8 @@ fault_connection_forget(struct rdma_cm_id *id)
 	errno = err;
 }
 
-/* A program frees the QP of an ID before the ID (rdma_destroy_id(3)). */
+/* A program frees the QP of an ID before the ID (rdma_destroy_id(3)). The server refuses what a connection that has ended
+ * cannot do. */
 static int
 connection_break(const struct ibv_qp *qp, bool asks)
 {
@@ -90,8 +91,6 @@ connection_break(const struct ibv_qp *qp, bool asks)
 		q != NULL ? __atomic_load_n(&q->id, __ATOMIC_RELAXED) : NULL;
 	int err = errno, rc = id != NULL ? cm_option_set(id, UCM_FAULT_BREAK, !asks) : -1;
 
-	if (rc == 0 && !asks)
-		__atomic_store_n(&q->id, NULL, __ATOMIC_RELAXED);
 	errno = err;
 	return rc;
 }
