@@ -132,3 +132,12 @@ TEST(a_program_that_ignores_sigterm_is_killed_and_the_daemon_is_not)
 	close(ends[0]);
 	process_tree_free(&tree);
 }
+
+/* What has started the daemon may have ended before it. */
+TEST(a_daemon_that_ignores_sigterm_is_killed_at_last)
+{
+	(void)named_start("rocaded", true);
+	process_tree_end(&tree);
+	assert_int_equal(tree.count, 0);
+	process_tree_free(&tree);
+}
