@@ -2,13 +2,12 @@
 /* The questions of --mode both, and those of a sender of SENDs with invalidate. This file stands for the
  * datagrams, and for what a host does with them. */
 #include <endian.h>
-#include <stdarg.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "case.h"
+#include "testpmd_reason.h"
 #include "testpmd_rx.h"
 
 static struct conf conf = {.wait_s = 30, .qpn_base = 0x100, .qps = 1};
@@ -101,34 +100,6 @@ host_log(const struct host *h, const char *format, ...)
 {
 	(void)h;
 	(void)format;
-}
-
-static void
-said(struct host *h, const char *format, va_list args)
-{
-	if (h->reason[0] == '\0')
-		vsnprintf(h->reason, sizeof(h->reason), format, args);
-}
-
-void
-host_set_error(struct host *h, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	said(h, format, args);
-	va_end(args);
-}
-
-void
-host_fail(struct host *h, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	said(h, format, args);
-	va_end(args);
-	h->state = HOST_FAILED;
 }
 
 void

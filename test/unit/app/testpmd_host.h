@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The parts of a host that testpmd_ops_test.c does without: it says its errors to host->reason only, and
- * its memory regions are none. */
-#include <stdarg.h>
-#include <stdio.h>
+/* The parts of a host that testpmd_ops_test.c does without: its memory regions are none. */
 #include <stdlib.h>
 #include <string.h>
+
+#include "testpmd_reason.h"
 
 static unsigned asked; /* calls of exchange_check() */
 static unsigned tells; /* calls of exchange_tell_mws() */
@@ -43,34 +42,6 @@ tx_post(struct host *host, struct conn *conn, unsigned n)
 	conn->posted += n;
 	room -= n;
 	return n;
-}
-
-static void
-said(struct host *h, const char *format, va_list args)
-{
-	if (h->reason[0] == '\0')
-		vsnprintf(h->reason, sizeof(h->reason), format, args);
-}
-
-void
-host_fail(struct host *h, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	said(h, format, args);
-	va_end(args);
-	h->state = HOST_FAILED;
-}
-
-void
-host_set_error(struct host *h, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	said(h, format, args);
-	va_end(args);
 }
 
 void
