@@ -133,7 +133,7 @@ TEST(a_program_that_ignores_sigterm_is_killed_and_the_daemon_is_not)
 	process_tree_free(&tree);
 }
 
-/* What has started the daemon may have ended before it. */
+/* The rocade-run that has started the daemon may have ended before it. */
 TEST(a_daemon_that_ignores_sigterm_is_killed_at_last)
 {
 	(void)named_start("rocaded", true);
