@@ -43,9 +43,9 @@ struct option_row {
 	/* Returns false if the value is invalid. value is NULL if there is none. */
 	bool (*set)(struct conf *conf, const char *value);
 	const char *const *words; /* end with NULL */
-	const char *valid;        /* expected values, for the error; NULL: words, or min to max */
-	const char *text;         /* for --help, which wraps it; NULL: not in --help */
-	unsigned use;             /* the program's own */
+	const char *valid; /* expected, for the error; NULL: words, or min to max */
+	const char *text;  /* for --help, which wraps it; NULL: not in --help */
+	unsigned use;      /* the program's own */
 };
 
 #define OPTION_MEMBER(type, member_)                                                     \
