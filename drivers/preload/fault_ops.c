@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "preload/fault_link.h"
 #include "preload/fault_process.h"
 #include "preload/fault_queues.h"
 #include "preload/fault_requests.h"
@@ -156,6 +157,7 @@ fault_context_patch(struct ibv_context *context, const void *opened_by)
 	context->ops.post_recv = fault_post_recv;
 	context->ops.post_srq_recv = fault_post_srq_recv;
 	fault_wire_begin(context);
+	fault_link_begin(context);
 }
 
 bool

@@ -19,6 +19,7 @@
 #include "preload/fault_queues.h"
 #include "preload/fault_write.h"
 #include "preload/real_dl.h"
+#include "verbs/fault_hooks.h"
 
 #define REPORTED_MAX 10
 
@@ -238,10 +239,37 @@ fault_hit_apply(const struct fault_hit *hit)
 	fault_plan_applied(&self.plan, hit);
 	fault_hit_write(hit, what, sizeof(what));
 	len = snprintf(line, sizeof(line),
-		"in \"%s\": %s # line %" PRIu32 " of the script, process %ld\n",
-		self.name, what, hit->rule->line, (long)getpid());
+		"in \"%s\": %s # line %" PRIu32 " of the script, process %ld%s\n",
+		self.name, what, hit->rule->line, (long)getpid(),
+		hit->rule->call == FAULT_TIMES ? ", by the clock" : "");
 	journal_add(line, len);
 	errno = err;
+}
+
+bool
+fault_link_is_possible(void)
+{
+	const struct fault_plan *plan = &self.plan;
+	uint32_t i;
+
+	pthread_once(&once, self_load);
+	if (plan->script == NULL)
+		return false;
+	for (i = plan->start[FAULT_REQUESTS]; i < plan->start[FAULT_SUBJECTS]; i++) {
+		if (plan->script->rules[plan->order[i]].action == FAULT_LINK)
+			return true;
+	}
+	return false;
+}
+
+const struct fault_rule *
+fault_rule_of_times(uint32_t n)
+{
+	const struct fault_plan *plan = &self.plan;
+	uint32_t i = plan->start[FAULT_TIMES] + n;
+
+	return i < plan->start[FAULT_TIMES + 1] ? &plan->script->rules[plan->order[i]]
+						: NULL;
 }
 
 struct fault_hit
@@ -283,22 +311,42 @@ fault_refusal(enum fault_call call)
 	return hit.rule->err;
 }
 
+const struct fault_hooks *
+verbs_hooks(void)
+{
+	static const struct fault_hooks *hooks;
+	const struct fault_hooks *found = __atomic_load_n(&hooks, __ATOMIC_RELAXED);
+	__typeof__(&rocade_fault_hooks) get;
+
+	if (found != NULL)
+		return found;
+	get = (__typeof__(&rocade_fault_hooks))real_dlvsym()(
+		RTLD_NEXT, "rocade_fault_hooks", "ROCADE_PRIVATE");
+	if (get != NULL) {
+		found = get();
+		__atomic_store_n(&hooks, found, __ATOMIC_RELAXED);
+	}
+	return found;
+}
+
 /* Writes what the process has counted of what a rule counts. */
 static void
 counted_write(const struct fault_rule *r, char *out, size_t size)
 {
 	static const char *const units[] = {
 		"send requests", "receive requests", "request packets"};
-	uint64_t count = self.plan.count[r->call];
+	uint64_t count = r->call < FAULT_COUNTED ? self.plan.count[r->call] : 0;
 
-	if (r->call < FAULT_CALLS)
-		snprintf(out, size, "%" PRIu64 " %s of %s", count,
+	if (r->call == FAULT_TIMES)
+		snprintf(out, size, "has ended before its time");
+	else if (r->call < FAULT_CALLS)
+		snprintf(out, size, "counted %" PRIu64 " %s of %s", count,
 			fault_counts_requests((enum fault_call)r->call) ? "work requests"
 									: "calls",
 			fault_call_name((enum fault_call)r->call));
 	else
 		snprintf(out, size,
-			"%" PRIu64 " %s, and created %" PRIu64 " QPs and %" PRIu64
+			"counted %" PRIu64 " %s, and created %" PRIu64 " QPs and %" PRIu64
 			" SRQs",
 			count, units[r->call - FAULT_CALLS], fault_queues_made(FAULT_QP),
 			fault_queues_made(FAULT_SRQ));
@@ -311,7 +359,7 @@ unapplied_report(int fd)
 	unsigned unapplied = 0;
 	char counted[160];
 
-	for (uint32_t i = 0; i < plan->start[FAULT_COUNTED]; i++) {
+	for (uint32_t i = 0; i < plan->start[FAULT_SUBJECTS]; i++) {
 		const struct fault_rule *r = &plan->script->rules[plan->order[i]];
 
 		if (plan->applied[plan->order[i]] != 0 || unapplied++ >= REPORTED_MAX)
@@ -319,7 +367,7 @@ unapplied_report(int fd)
 		counted_write(r, counted, sizeof(counted));
 		dprintf(fd,
 			"rocade: faults: %s, line %" PRIu32
-			": the rule was never applied; %s counted %s\n",
+			": the rule was never applied; %s %s\n",
 			self.path, r->line, self.name, counted);
 	}
 	if (unapplied > REPORTED_MAX)

@@ -24,6 +24,10 @@ void fault_request_undo(unsigned counted);
 /* As fault_plan_packet(). */
 struct fault_hit fault_packet_hit(
 	struct fault_queue queue, const struct fault_packet *packet);
+/* Whether a rule of the process concerns the link. */
+bool fault_link_is_possible(void);
+/* The n-th rule of times of the process, from 0, or NULL behind the last one. */
+const struct fault_rule *fault_rule_of_times(uint32_t n);
 /* A hit is applied: writes the line of the journal. Keeps errno. */
 void fault_hit_apply(const struct fault_hit *hit);
 
@@ -43,6 +47,10 @@ void *fault_next_function(const char *name, const char *node);
 		}                                                                        \
 		found_;                                                                  \
 	})
+
+/* The functions of librocade-verbs, which is behind this library in the search order; NULL: it is not there. */
+struct fault_hooks;
+const struct fault_hooks *verbs_hooks(void);
 
 /* Whether both addresses are in one shared object. */
 bool fault_same_library(const void *a, const void *b);

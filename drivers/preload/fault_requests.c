@@ -2,39 +2,19 @@
 /* A send request that a rule concerns is posted as one that fails (qp/request_fault.h). A receive is posted so that it
  * fails the check that has this status: without memory, or with keys that no region has. So the peer sees what belongs
  * to it. */
-#include <dlfcn.h>
 #include <string.h>
 
 #include <rocade/flush.h>
 
 #include "preload/fault_connections.h"
+#include "preload/fault_link.h"
 #include "preload/fault_process.h"
 #include "preload/fault_queues.h"
 #include "preload/fault_requests.h"
 #include "preload/fault_write.h"
-#include "preload/real_dl.h"
 #include "verbs/fault_hooks.h"
 
 #define SGES_MAX 32 /* more than a device has */
-
-/* librocade-verbs is behind this library in the search order. */
-static const struct fault_hooks *
-verbs_hooks(void)
-{
-	static const struct fault_hooks *hooks;
-	const struct fault_hooks *found = __atomic_load_n(&hooks, __ATOMIC_RELAXED);
-	__typeof__(&rocade_fault_hooks) get;
-
-	if (found != NULL)
-		return found;
-	get = (__typeof__(&rocade_fault_hooks))real_dlvsym()(
-		RTLD_NEXT, "rocade_fault_hooks", "ROCADE_PRIVATE");
-	if (get != NULL) {
-		found = get();
-		__atomic_store_n(&hooks, found, __ATOMIC_RELAXED);
-	}
-	return found;
-}
 
 /* Returns the FAULT_ON_* of a send request. Inline data has no lkey. */
 static unsigned
@@ -95,7 +75,7 @@ ends_connection(const struct fault_hit *hit)
 	       hit->rule->err == FAULT_CM_DISCONNECTED;
 }
 
-/* Causes an event, with all that belongs to it, unless it cannot come now. Returns whether it does. Its line is in the
+/* Causes an event, or a change of the link, with all that belongs to it, unless it cannot come now. Returns whether it does. Its line is in the
  * journal before it comes, because a thread of the program may end the process then. qp or srq: where the request is
  * posted. */
 static bool
@@ -103,6 +83,8 @@ event_cause(const struct fault_hit *hit, struct ibv_qp *qp, struct ibv_srq *srq)
 {
 	enum ibv_event_type type = (enum ibv_event_type)hit->rule->err;
 
+	if (hit->rule->action == FAULT_LINK)
+		return fault_link_change(hit);
 	if (ends_connection(hit)) {
 		if (!fault_connection_is_open(qp))
 			return false;
@@ -187,7 +169,7 @@ fault_batch_apply(struct ibv_qp_ex *ex)
 				end = hit;
 			continue;
 		}
-		if (hit.rule->action == FAULT_EVENT) {
+		if (hit.rule->action != FAULT_FAIL) {
 			(void)event_cause(&hit, qp, NULL);
 			continue;
 		}
@@ -251,10 +233,10 @@ receive_prepare(struct receive *r, struct counted_queue *q)
 static void
 receive_posted(const struct fault_hit *hit, struct ibv_qp *qp, struct ibv_srq *srq)
 {
-	if (hit->rule->action == FAULT_EVENT)
-		(void)event_cause(hit, qp, srq);
-	else
+	if (hit->rule->action == FAULT_FAIL)
 		fault_hit_apply(hit);
+	else
+		(void)event_cause(hit, qp, srq);
 }
 
 /* qp or srq is NULL, and so is how it is posted there. */

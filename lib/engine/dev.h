@@ -127,7 +127,8 @@ struct dev {
 	/* guards listeners and link_up; taken after all other locks except that of net */
 	pthread_mutex_t link_lock;
 	LIST_HEAD(, dev_listener) listeners;
-	bool link_up; /* as last polled */
+	bool link_up;  /* as last polled */
+	bool link_cut; /* dev_link_cut() */
 };
 
 /* Takes the port over (dev_destroy() closes it). Creates one engine for each of its
@@ -264,6 +265,8 @@ void dev_event(struct dev *dev, enum ibv_event_type event);
 /* Polls the port's link, and notifies the listeners if it has changed. Returns whether it
  * is up. */
 bool dev_link_up(struct dev *dev);
+/* Has the link appear down from now on, or no longer, whatever the port says. */
+void dev_link_cut(struct dev *dev, bool cut);
 /* To be called after a thread has given the control engine something to send: for QP 1, ARP or
  * ND. Wakes it if it sleeps. */
 void dev_control_wake(struct dev *dev);

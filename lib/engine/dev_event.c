@@ -40,11 +40,25 @@ dev_event(struct dev *dev, enum ibv_event_type event)
 	pthread_mutex_unlock(&dev->link_lock);
 }
 
+/* The link is cut: returns whether it was up. With link_lock held. */
+static bool
+link_up_ends(struct dev *dev)
+{
+	bool was = dev->link_up;
+
+	__atomic_store_n(&dev->link_up, false, __ATOMIC_RELAXED);
+	return was;
+}
+
 /* With link_lock held. */
 static void
 link_state_update(struct dev *dev)
 {
-	if (port_link_update(&dev->port, dev->net, &dev->link_up))
+	bool changed = dev->link_cut
+			       ? link_up_ends(dev)
+			       : port_link_update(&dev->port, dev->net, &dev->link_up);
+
+	if (changed)
 		raise_all(dev, dev->link_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
 }
 
@@ -58,6 +72,15 @@ dev_link_up(struct dev *dev)
 	up = dev->link_up;
 	pthread_mutex_unlock(&dev->link_lock);
 	return up;
+}
+
+void
+dev_link_cut(struct dev *dev, bool cut)
+{
+	pthread_mutex_lock(&dev->link_lock);
+	dev->link_cut = cut;
+	link_state_update(dev);
+	pthread_mutex_unlock(&dev->link_lock);
 }
 
 void

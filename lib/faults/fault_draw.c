@@ -13,6 +13,9 @@
 #include "faults/faults.h"
 
 #define ACTION(action) (1u << (action))
+/* A link is down for up to half a second, which an RC QP with the usual timeout survives, or not. */
+#define OUTAGE_STEP_MS 10
+#define OUTAGE_STEPS 50
 #define REPEATS 4 /* of 4 rules that may be of each N-th call, one is */
 
 static const struct profile {
@@ -64,6 +67,10 @@ static bool
 row_fits(const struct profile *profile, const struct fault_program *p,
 	const struct fault_rule *r)
 {
+	/* A time names no place in what the program does, and a link that is up goes up no more. */
+	if (r->call == FAULT_TIMES ||
+		(r->action == FAULT_LINK && r->err != FAULT_LINK_DOWN))
+		return false;
 	return (profile->actions & ACTION(r->action)) != 0 && p->count[r->call] != 0 &&
 	       (r->call < FAULT_CALLS || has_queue(r, p, false) || has_queue(r, p, true));
 }
@@ -160,6 +167,9 @@ rule_draw(const struct profile *profile, const struct fault_program *p, uint64_t
 	count = count_of_each(p->count[r.call], queues);
 	r.when = FAULT_NTH;
 	r.packet = r.copy = 1;
+	if (r.action == FAULT_LINK)
+		r.span.down =
+			OUTAGE_STEP_MS * (1 + (uint32_t)drawn_below(state, OUTAGE_STEPS));
 	if ((profile->repeated & ACTION(r.action)) != 0 && count > 1 &&
 		drawn_below(state, REPEATS) == 0) {
 		r.when = FAULT_EACH_NTH;
@@ -202,7 +212,7 @@ rocade_faults_count_all(FILE *to)
 	bool seen[FAULT_COUNTED] = {false};
 
 	for (unsigned i = 0; fault_row(i, &r); i++) {
-		if (seen[r.call])
+		if (r.call >= FAULT_COUNTED || seen[r.call])
 			continue;
 		seen[r.call] = true;
 		r.number = FAULT_NUMBER_MAX;

@@ -62,6 +62,9 @@ static const struct value {
 	{FAULT_##counted, FAULT_EVENT, name, event, (kinds) | (types), rule},
 #define CM(counted, action, name, value, rule, test)                                     \
 	{FAULT_##counted, FAULT_##action, name, value, PACKETS | LOCAL | RC | UC, rule},
+#define FAULT_time FAULT_TIMES
+#define LINK(counted, name, state, rule, test)                                           \
+	{FAULT_##counted, FAULT_LINK, name, state, PACKETS | LOCAL | RECEIVE | ANY, rule},
 #include <faults.def>
 };
 
@@ -75,6 +78,7 @@ static const struct {
 	{"event", FAULT_EVENT, "EVENT"},
 	{"reject", FAULT_REJECT, "REASON"},
 	{"lose", FAULT_LOSE, "MESSAGE"},
+	{"link", FAULT_LINK, "STATE"},
 };
 
 #define ACTIONS (sizeof(actions) / sizeof(actions[0]))

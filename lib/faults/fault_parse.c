@@ -2,146 +2,25 @@
 /* The parser of scripts. The grammar is in rocade-faults(1):
  *
  *     line  = [rule] ["#" comment]
- *     rule  = ["in" STRING ":"] (call NAME ":" (ERROR | conn) | request ":" action | EFFECT packets)
+ *     rule  = ["in" STRING ":"] (call NAME ":" (ERROR | conn) | request ":" action | EFFECT packets | span)
  *     call  = "call" N "of" | "each" Nth | P "%" "of"
  *     request = (KIND N | "each" Nth KIND | P "%" "of" KIND "s") ["of" ("qp" | "srq") N]
- *     action = "fail" STATUS ["vendor" N] | "event" EVENT
+ *     action = "fail" STATUS ["vendor" N] | "event" EVENT | "link" link
  *     conn = "event" EVENT | "reject" REASON | "lose" MESSAGE
  *     packets = (["copy" N "of"] "packet" N "of" "request" N | "each" Nth "packet" | P "%" "of" "packets") ["of" "qp" N]
  *
- * KIND is "request" or "receive".
+ * KIND is "request" or "receive". fault_parse_link.c has link and span.
  */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "faults/faults.h"
+#include "faults/fault_words.h"
 
-#define SHOWN_MAX 40 /* bytes of a word in an error */
 #define WHICH_VALID                                                                      \
-	"call N of, request N, receive N, each Nth, P% of, delay, drop, duplicate"
+	"call N of, request N, receive N, each Nth, P% of, delay, drop, duplicate, from TIME"
 #define RULE_VALID "in \"PROGRAM\":, " WHICH_VALID
-#define END_VALID "the end of the line, or # COMMENT"
-#define NUMBER_VALID "a number from 1 to 1000000000000000000"
-
-struct parser {
-	struct fault_script *script;
-	const char *at, *end; /* of what is not read yet; the end of the line */
-	const char *begin;    /* of the line */
-	uint32_t line;
-	unsigned room; /* for rules */
-	char *why;
-	int err;
-};
-
-/* A word, or a sign, which is a word of one character. len 0: the line has no more. */
-struct word {
-	const char *at;
-	size_t len;
-};
-
-static bool
-is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r';
-}
-
-static bool
-is_sign(char c)
-{
-	return c == ':' || c == '"';
-}
-
-static bool
-word_is(struct word w, const char *text)
-{
-	return w.len == strlen(text) && memcmp(w.at, text, w.len) == 0;
-}
-
-/* Copies a word for an error. A byte that cannot be printed becomes a question mark. */
-static const char *
-word_shown(struct word w, char out[SHOWN_MAX + 4])
-{
-	size_t len = w.len < SHOWN_MAX ? w.len : SHOWN_MAX;
-
-	for (size_t i = 0; i < len; i++)
-		out[i] = isprint((unsigned char)w.at[i]) ? w.at[i] : '?';
-	strcpy(out + len, w.len > len ? "..." : "");
-	return out;
-}
-
-/* Keeps an error. Returns false, for `return refuse(...)`. */
-static bool
-refuse(struct parser *p, int err, struct word w, const char *valid)
-{
-	char shown[SHOWN_MAX + 4];
-	unsigned column = (unsigned)(w.at - p->begin) + 1;
-
-	p->err = err;
-	if (w.len == 0)
-		snprintf(p->why, FAULT_WHY_MAX,
-			"line %u, column %u: the line ends too early; valid: %s", p->line,
-			column, valid);
-	else
-		snprintf(p->why, FAULT_WHY_MAX,
-			"line %u, column %u: '%s' is not known; valid: %s", p->line,
-			column, word_shown(w, shown), valid);
-	return false;
-}
-
-static struct word
-word_next(struct parser *p)
-{
-	struct word w;
-
-	while (p->at < p->end && is_blank(*p->at))
-		p->at++;
-	w = (struct word){.at = p->at};
-	if (p->at == p->end || *p->at == '#')
-		return w;
-	if (is_sign(*p->at)) {
-		p->at++;
-	} else {
-		while (p->at < p->end && !is_blank(*p->at) && !is_sign(*p->at) &&
-			*p->at != '#')
-			p->at++;
-	}
-	w.len = (size_t)(p->at - w.at);
-	return w;
-}
-
-static bool
-expect(struct parser *p, const char *text)
-{
-	struct word w = word_next(p);
-
-	return word_is(w, text) || refuse(p, EINVAL, w, text);
-}
-
-/* Reads the digits that w begins with. Returns their count; 0: there are none, or the number is not valid. */
-static size_t
-digits_read(struct word w, uint64_t *number)
-{
-	size_t n = 0;
-
-	*number = 0;
-	for (; n < w.len && isdigit((unsigned char)w.at[n]); n++) {
-		*number = *number * 10 + (uint64_t)(w.at[n] - '0');
-		if (*number > FAULT_NUMBER_MAX)
-			return 0;
-	}
-	return *number != 0 ? n : 0;
-}
-
-static bool
-count_read(struct parser *p, uint64_t *number)
-{
-	struct word w = word_next(p);
-	size_t n = digits_read(w, number);
-
-	return (n != 0 && n == w.len) || refuse(p, EINVAL, w, NUMBER_VALID);
-}
 
 /* "each" Nth */
 static bool
@@ -214,12 +93,6 @@ in_read(struct parser *p, struct fault_rule *r)
 	}
 	p->at = closing + 1;
 	return expect(p, ":");
-}
-
-static bool
-line_end_read(struct parser *p, struct word w, const char *valid)
-{
-	return w.len == 0 || refuse(p, EINVAL, w, valid);
 }
 
 /* STATUS ["vendor" N] | EVENT | REASON | MESSAGE, to the end of the line */
@@ -298,7 +171,7 @@ requests_read(struct parser *p, struct fault_rule *r)
 	}
 	w = word_next(p);
 	if (fault_action_named(r, w.at, w.len))
-		return outcome_read(p, r);
+		return r->action == FAULT_LINK ? link_read(p, r) : outcome_read(p, r);
 	fault_actions_list(r->call, valid, sizeof(valid));
 	return refuse(p, EINVAL, w, valid);
 }
@@ -399,6 +272,8 @@ rule_read(struct parser *p, struct fault_rule *r, struct word first)
 		return share_read(p, r, first) && counted_read(p, r);
 	if (is_effect(r, first))
 		return packets_read(p, r);
+	if (word_is(first, "from"))
+		return span_read(p, r);
 	return refuse(p, EINVAL, first, r->program != NULL ? WHICH_VALID : RULE_VALID);
 }
 

@@ -47,7 +47,7 @@ fault_plan_init(struct fault_plan *p, const struct fault_script *s, uint64_t see
 		fault_plan_free(p);
 		return ENOMEM;
 	}
-	for (unsigned call = 0; call < FAULT_COUNTED; call++) {
+	for (unsigned call = 0; call < FAULT_SUBJECTS; call++) {
 		p->start[call] = n;
 		for (uint32_t i = 0; i < s->count; i++) {
 			if (s->rules[i].call == call &&
@@ -55,7 +55,7 @@ fault_plan_init(struct fault_plan *p, const struct fault_script *s, uint64_t see
 				p->order[n++] = i;
 		}
 	}
-	p->start[FAULT_COUNTED] = n;
+	p->start[FAULT_SUBJECTS] = n;
 	return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A script in sentences, and what was applied as a rule. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "faults/faults.h"
 
@@ -58,6 +59,48 @@ call_explain(const struct fault_rule *r, FILE *to)
 		fault_error_name(r->err), fault_permission(call, r->err));
 }
 
+void
+fault_time_write(uint64_t ms, char *out, size_t size)
+{
+	if (ms % 1000 == 0)
+		snprintf(out, size, "%" PRIu64 "s", ms / 1000);
+	else
+		snprintf(out, size, "%" PRIu64 "ms", ms);
+}
+
+/* Prints what requests do to the link. */
+static void
+link_explain(const struct fault_rule *r, bool many, FILE *to)
+{
+	char down[FAULT_TIME_TEXT];
+
+	fprintf(to, " %s the link %s", many ? "take" : "takes", fault_value_name(r));
+	if (r->span.down != 0) {
+		fault_time_write(r->span.down, down, sizeof(down));
+		fprintf(to, " for %s", down);
+	}
+	fprintf(to, ", when %s posted; %s allows it.\n", many ? "they are" : "it is",
+		fault_value_permission(r));
+}
+
+static void
+span_explain(const struct fault_rule *r, FILE *to)
+{
+	char from[FAULT_TIME_TEXT], end[FAULT_TIME_TEXT], down[FAULT_TIME_TEXT],
+		each[FAULT_TIME_TEXT];
+
+	fault_time_write(r->span.from, from, sizeof(from));
+	fault_time_write(r->span.to, end, sizeof(end));
+	fault_time_write(r->span.down, down, sizeof(down));
+	fault_time_write(r->span.each, each, sizeof(each));
+	fprintf(to, "the link goes down %s after the opening of the first device", from);
+	if (r->span.each != 0)
+		fprintf(to, " for %s, and so each %s", down, each);
+	if (r->span.to != 0)
+		fprintf(to, ", until %s after it", end);
+	fprintf(to, "; %s allows it.\n", fault_value_permission(r));
+}
+
 static void
 request_explain(const struct fault_rule *r, FILE *to)
 {
@@ -70,6 +113,10 @@ request_explain(const struct fault_rule *r, FILE *to)
 	else
 		fprintf(to, " of %s %" PRIu64, r->queue.type == FAULT_QP ? "QP" : "SRQ",
 			r->queue.number);
+	if (r->action == FAULT_LINK) {
+		link_explain(r, many, to);
+		return;
+	}
 	if (r->action == FAULT_FAIL)
 		fprintf(to, " %s with the status %s", many ? "complete" : "completes",
 			fault_value_name(r));
@@ -116,8 +163,36 @@ rule_explain(const struct fault_rule *r, FILE *to)
 		call_explain(r, to);
 	else if (r->call == FAULT_PACKETS)
 		packets_explain(r, to);
+	else if (r->call == FAULT_TIMES)
+		span_explain(r, to);
 	else
 		request_explain(r, to);
+}
+
+/* An outage as a rule of its own. */
+static void
+outage_write(const struct fault_outage *o, char *out, size_t size)
+{
+	char from[FAULT_TIME_TEXT], end[FAULT_TIME_TEXT];
+
+	fault_time_write(o->from, from, sizeof(from));
+	fault_time_write(o->to, end, sizeof(end));
+	if (o->to == FAULT_NO_END)
+		snprintf(out, size, "from %s: link down", from);
+	else
+		snprintf(out, size, "from %s to %s: link down", from, end);
+}
+
+/* Adds a word and a time to a rule. */
+static void
+duration_add(const char *word, uint32_t ms, char *out, size_t size)
+{
+	char text[FAULT_TIME_TEXT];
+	size_t len = strlen(out);
+
+	fault_time_write(ms, text, sizeof(text));
+	if (ms != 0)
+		snprintf(out + len, size - len, " %s %s", word, text);
 }
 
 void
@@ -145,12 +220,18 @@ fault_hit_write(const struct fault_hit *hit, char *out, size_t size)
 			hit->packet, hit->number, hit->queue.number);
 		return;
 	}
+	if (r->call == FAULT_TIMES) {
+		outage_write(&hit->outage, out, size);
+		return;
+	}
 	len = snprintf(out, size, "%s %" PRIu64 " of %s %" PRIu64 ": %s %s",
 		r->call == FAULT_REQUESTS ? "request" : "receive", hit->number,
 		hit->queue.type == FAULT_QP ? "qp" : "srq", hit->queue.number,
 		fault_action_name(r), fault_value_name(r));
 	if (r->vendor != 0 && len > 0 && (size_t)len < size)
 		snprintf(out + len, size - (size_t)len, " vendor %" PRIu32, r->vendor);
+	if (r->action == FAULT_LINK)
+		duration_add("for", r->span.down, out, size);
 }
 
 void

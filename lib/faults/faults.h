@@ -34,6 +34,9 @@ enum fault_call {
 #define FAULT_RECEIVES (FAULT_CALLS + 1) /* of a receive queue or an SRQ */
 #define FAULT_PACKETS (FAULT_CALLS + 2)  /* request packets of a QP */
 #define FAULT_COUNTED (FAULT_CALLS + 3)
+/* A rule of times counts nothing. */
+#define FAULT_TIMES FAULT_COUNTED
+#define FAULT_SUBJECTS (FAULT_COUNTED + 1)
 
 /* Kinds of work requests, a bit each: which can complete so, or be accompanied by such an event. */
 #define FAULT_ON_SEND 0x1u
@@ -71,7 +74,8 @@ enum fault_action {
 	FAULT_EVENT,  /* an enum ibv_event_type, with what is behind it */
 	FAULT_PACKET, /* an enum fault_effect on a packet that is sent */
 	FAULT_REJECT, /* a connection request gets a REJ with this reason (IBA 12.6.7.2) */
-	FAULT_LOSE    /* a message of the connection manager: an enum fault_cm */
+	FAULT_LOSE,   /* a message of the connection manager: an enum fault_cm */
+	FAULT_LINK    /* the link of the process's devices: an enum fault_link */
 };
 
 /* A rule does this to a connection. Of FAULT_EVENT no enum ibv_event_type has such a number. */
@@ -87,6 +91,20 @@ enum fault_cm {
 };
 
 enum fault_effect { FAULT_DROP = 1, FAULT_DUPLICATE, FAULT_DELAY };
+enum fault_link { FAULT_LINK_DOWN = 1, FAULT_LINK_UP };
+
+/* Of a rule of the link, in milliseconds. from and to: of a rule of times, from the opening of the first device on. to 0: it
+ * has no end. down: for how long the link is down, 0 without an end. each: with a rule of times that has it, the
+ * link goes down again and again, each time after so long. */
+struct fault_span {
+	uint32_t from, to, down, each;
+};
+
+/* A time without a link, in milliseconds. to FAULT_NO_END: it has no end. */
+#define FAULT_NO_END UINT64_MAX
+struct fault_outage {
+	uint64_t from, to;
+};
 
 /* A request packet as it is sent: of which request, which of its packets, and for which time. All from 1. */
 struct fault_packet {
@@ -101,15 +119,16 @@ enum fault_when {
 };
 
 struct fault_rule {
-	uint8_t call; /* enum fault_call, FAULT_REQUESTS, FAULT_RECEIVES or FAULT_PACKETS */
+	uint8_t call; /* enum fault_call, FAULT_REQUESTS, FAULT_RECEIVES, FAULT_PACKETS or FAULT_TIMES */
 	uint8_t when;   /* enum fault_when */
 	uint8_t action; /* enum fault_action */
-	int err; /* errno, status, event, effect, reason or message: by the action */
+	int err; /* errno, status, event, effect, reason, message or state of the link: by the action */
 	uint32_t vendor;
 	uint32_t line; /* of the script, from 1 */
 	uint64_t number;
 	uint64_t packet,
 		copy; /* of FAULT_NTH of packets, whose number is the request's */
+	struct fault_span span;   /* of FAULT_LINK */
 	struct fault_queue queue; /* that it counts. FAULT_NO_OBJECT: each for itself */
 	char *program;            /* whose processes it concerns. NULL: of all */
 };
@@ -137,7 +156,7 @@ struct fault_plan {
 	uint64_t seed;
 	uint32_t *
 		order; /* indices of rules, those of call c from start[c] to start[c + 1] */
-	uint32_t start[FAULT_COUNTED + 1];
+	uint32_t start[FAULT_SUBJECTS + 1];
 	uint64_t count[FAULT_COUNTED]; /* of what was counted so far, over all queues */
 	uint64_t *applied;             /* for each rule of the script: how often */
 };
@@ -145,9 +164,10 @@ struct fault_plan {
 /* A call to refuse, or a request to which something happens. rule NULL: none. */
 struct fault_hit {
 	const struct fault_rule *rule;
-	uint64_t number;          /* of the call or request */
-	struct fault_queue queue; /* of a request */
-	uint64_t packet, copy;    /* of a packet */
+	uint64_t number;            /* of the call or request */
+	struct fault_queue queue;   /* of a request */
+	uint64_t packet, copy;      /* of a packet */
+	struct fault_outage outage; /* of a rule of times */
 };
 
 /* A byte of a program's name as names are compared and written: one that a script cannot have is a question mark. */
@@ -178,6 +198,9 @@ void fault_plan_applied(struct fault_plan *p, const struct fault_hit *hit);
  * request; 0: it is a call. The same arguments give the same answer. */
 bool fault_rule_matches(const struct fault_rule *r, uint32_t index, uint64_t seed,
 	uint64_t queue, uint64_t number);
+
+/* fault_outage.c: the outage number n, from 0, of a rule of times. Returns false if it has no more. */
+bool fault_outage_of(const struct fault_rule *r, uint64_t n, struct fault_outage *out);
 
 /* fault_names.c: names of scripts. FAULT_CALLS, and 0, if there is none of this name. */
 enum fault_call fault_call_named(const char *name, size_t len);
@@ -210,6 +233,9 @@ void fault_actions_list(unsigned counted, char *out, size_t size);
 /* fault_text.c: prints a sentence for each rule. Writes a hit as a rule of its own, without the program. */
 void fault_script_explain(const struct fault_script *s, FILE *to);
 const char *fault_ordinal_ending(uint64_t n);
+/* Writes milliseconds as a script has them. size: FAULT_TIME_TEXT at least. */
+#define FAULT_TIME_TEXT 32
+void fault_time_write(uint64_t ms, char *out, size_t size);
 /* size: FAULT_HIT_TEXT at least. */
 #define FAULT_HIT_TEXT 160
 void fault_hit_write(const struct fault_hit *hit, char *out, size_t size);

@@ -19,6 +19,7 @@
 #define HELD_MAX 16       /* frames beyond that are not reordered */
 #define HELD_BEHIND_MAX 8 /* at most this many frames overtake a reordered one */
 #define IDLE_POLLS_MAX 16 /* idle polls until held frames are released */
+#define CUT_BURSTS 1024   /* that a cut line loses in one poll */
 #define READY_MAX 128     /* a burst, its duplicates and all held frames */
 
 struct held {
@@ -48,6 +49,7 @@ struct impair {
 	uint32_t max_frame;
 	void (*held)(void *arg); /* NULL: none */
 	void *held_arg;
+	uint64_t *cut_lost; /* not NULL: the line is cut */
 	struct lane lanes[IMPAIR_LANES];
 };
 static_assert(READY_MAX >= 3 * PKT_BURST + HELD_MAX, "what one poll may make ready");
@@ -216,12 +218,37 @@ ready_send(struct impair *im)
 	return ready_compact(lane) == 0;
 }
 
+/* rx_release() also takes transmit buffers. */
+static void
+cut_lose(struct impair *im, struct pkt *pkts, unsigned n)
+{
+	im->inner.ops->rx_release(im->inner.queue, pkts, n);
+	*im->cut_lost += n;
+}
+
+static void
+cut_drain(struct impair *im)
+{
+	struct pkt pkts[PKT_BURST];
+	unsigned got = PKT_BURST;
+
+	/* Others may send all the time. */
+	for (unsigned i = 0; got != 0 && i < CUT_BURSTS; i++) {
+		got = im->inner.ops->rx_burst(im->inner.queue, pkts, PKT_BURST);
+		cut_lose(im, pkts, got);
+	}
+}
+
 static unsigned
 impair_tx_burst(void *queue, struct pkt *pkts, unsigned n)
 {
 	struct impair *im = queue;
 	struct lane *lane = &im->lanes[IMPAIR_TX];
 
+	if (im->cut_lost != NULL) {
+		cut_lose(im, pkts, n);
+		return n;
+	}
 	if (!ready_send(im))
 		return 0;
 	if (!lane->on && lane->held_count == 0)
@@ -243,6 +270,10 @@ impair_rx_burst(void *queue, struct pkt *pkts, unsigned n)
 	struct lane *lane = &im->lanes[IMPAIR_RX];
 	unsigned left = lane->ready_count - lane->ready_at;
 
+	if (im->cut_lost != NULL) {
+		cut_drain(im);
+		return 0;
+	}
 	idle_polls_count(&im->lanes[IMPAIR_TX], 0);
 	ready_send(im);
 	n = RTE_MIN(n, (unsigned)PKT_BURST);
@@ -387,6 +418,26 @@ void
 impair_set_inner(struct impair *im, const struct port_queue *inner)
 {
 	im->inner = *inner;
+}
+
+void
+impair_cut(struct impair *im, uint64_t *lost)
+{
+	if (lost == NULL) {
+		if (im->cut_lost != NULL)
+			cut_drain(im);
+		im->cut_lost = NULL;
+		return;
+	}
+	im->cut_lost = lost;
+	for (unsigned i = 0; i < IMPAIR_LANES; i++) {
+		struct lane *lane = &im->lanes[i];
+
+		held_release(lane);
+		cut_lose(im, lane->ready + lane->ready_at,
+			lane->ready_count - lane->ready_at);
+		lane->ready_at = lane->ready_count = 0;
+	}
 }
 
 void

@@ -14,6 +14,7 @@ static const struct device_source *source;
  * pointers. */
 static struct verbs_device *device;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool link_is_cut; /* device_source_link_cut() */
 
 void
 device_source_set(const struct device_source *from)
@@ -38,7 +39,21 @@ device_source_facts(bool counters, struct device_facts *out)
 	bool found = source != NULL && source->facts(counters, out) == 0;
 
 	no_cancel_end(state);
+	if (__atomic_load_n(&link_is_cut, __ATOMIC_RELAXED))
+		out->link_up = false;
 	return found;
+}
+
+void
+device_source_link_cut(bool cut)
+{
+	pthread_mutex_lock(&lock);
+	__atomic_store_n(&link_is_cut, cut, __ATOMIC_RELAXED);
+	for (struct verbs_device *d = device; d != NULL; d = d->next) {
+		if (d->port != NULL)
+			port_link_cut(d->port, cut);
+	}
+	pthread_mutex_unlock(&lock);
 }
 
 /* Returns the device with this index, which is made if there is none. NULL: no memory. */
@@ -187,6 +202,8 @@ devices_fork_done(bool child)
 {
 	for (struct verbs_device *d = device; child && d != NULL; d = d->next)
 		d->port = NULL;
+	if (child)
+		__atomic_store_n(&link_is_cut, false, __ATOMIC_RELAXED);
 	port_list_fork_done();
 	pthread_mutex_unlock(&lock);
 }

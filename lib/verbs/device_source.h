@@ -32,6 +32,8 @@ void device_source_offer(const char *name, uint64_t guid, int index);
 void device_source_withdraw(void);
 /* Returns the name of that device; NULL: there is none. Takes no lock; any thread. */
 const char *device_source_name(void);
+/* Takes the links of the ports of these devices down or up, see port_link_cut(). */
+void device_source_link_cut(bool cut);
 /* Returns whether there is a device, and its state. Any thread. */
 bool device_source_facts(bool counters, struct device_facts *out);
 

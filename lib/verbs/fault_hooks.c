@@ -2,6 +2,7 @@
 /* Functions of this library for librocade-faults.so. */
 #include "qp/request_fault.h"
 #include "verbs/context_ops.h"
+#include "verbs/device_source.h"
 #include "verbs/fault_hooks.h"
 #include "verbs/refusal.h"
 #include "verbs/wqe.h"
@@ -170,6 +171,10 @@ rocade_fault_hooks(void)
 		.event_cause = asked_event_cause,
 		.posted = posted,
 		.wire_watch = fault_wire_watch,
+		.link_watch = fault_link_watch,
+		.links_cut = device_source_link_cut,
+		.clock = engine_clock,
+		.thread_start = own_thread_start,
 	};
 
 	return &hooks;

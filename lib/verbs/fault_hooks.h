@@ -4,6 +4,7 @@
 #ifndef ROCADE_VERBS_FAULT_HOOKS_H
 #define ROCADE_VERBS_FAULT_HOOKS_H
 
+#include "base/own_thread.h"
 #include "verbs/export.h"
 
 /* How a send request fails. */
@@ -58,11 +59,19 @@ struct fault_hooks {
 	uint32_t (*posted)(struct ibv_qp *qp);
 	/* Asks judge about the packets of all QPs of the device from now on. Returns 0 or ENOMEM. */
 	int (*wire_watch)(struct ibv_context *context, fault_judge_fn *judge);
+	/* The link of the context's device can be taken down from now on. Returns 0 or ENOMEM. */
+	int (*link_watch)(struct ibv_context *context);
+	/* Takes the links of all devices of the process down or up, of those that are so watched. */
+	void (*links_cut)(bool cut);
+	uint64_t (*clock)(void); /* engine_clock() */
+	/* own_thread_start() */
+	int (*thread_start)(struct own_thread *t);
 };
 
 EXPORT const struct fault_hooks *rocade_fault_hooks(void);
 
 /* fault_wire.c */
 int fault_wire_watch(struct ibv_context *context, fault_judge_fn *how);
+int fault_link_watch(struct ibv_context *context);
 
 #endif

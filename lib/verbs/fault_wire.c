@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data path. */
-/* Effects on the request packets that QPs send: asks librocade-faults.so, by a wrapper of the port's queue. */
+/* Effects on the request packets that QPs send: asks librocade-faults.so, by a wrapper of the port's queue. The same
+ * wrapper takes the link down. */
 #include <rte_ether.h>
 #include <rte_ip.h>
 #include <rte_udp.h>
@@ -94,4 +95,10 @@ fault_wire_watch(struct ibv_context *context, fault_judge_fn *how)
 	__atomic_store_n(&judge, how, __ATOMIC_RELAXED);
 	/* A port has one wrapper, for all of its contexts. It lasts as long as the port. */
 	return port_impair_choose(ctx->port, wire_choose, ctx->dev);
+}
+
+int
+fault_link_watch(struct ibv_context *context)
+{
+	return port_link_watch(to_ctx(context)->port);
 }

@@ -146,6 +146,40 @@ port_impair_choose(struct rocade_port *port, impair_choose_fn *choose, void *arg
 	return err;
 }
 
+int
+port_link_watch(struct rocade_port *port)
+{
+	int err;
+
+	pthread_mutex_lock(&port->lock);
+	dev_engines_lock(port->dev);
+	err = queues_wrap(port);
+	dev_engines_unlock(port->dev);
+	pthread_mutex_unlock(&port->lock);
+	return err;
+}
+
+void
+port_link_cut(struct rocade_port *port, bool cut)
+{
+	if (port->dev->link_cut == cut)
+		return;
+	dev_engines_lock(port->dev);
+	for (unsigned i = 0; i < port->engine_count; i++) {
+		struct rocade_engine *e = &port->engines[i];
+		struct port_stats *stats = engine_stats(e->engine);
+
+		if (e->impair == NULL)
+			continue;
+		stats->link_cuts += i == 0 && cut;
+		impair_cut(e->impair, cut ? &stats->link_cut_lost : NULL);
+	}
+	dev_engines_unlock(port->dev);
+	/* The event comes when packets are lost already, or pass again. */
+	if (port->engines[0].impair != NULL)
+		dev_link_cut(port->dev, cut);
+}
+
 static int
 port_impair_stats(struct rocade_port *port, enum impair_lane lane,
 	struct rocade_impair_stats *stats, size_t size)

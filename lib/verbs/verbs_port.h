@@ -64,6 +64,10 @@ struct pkt;
 int port_impair_choose(struct rocade_port *port,
 	void (*choose)(void *arg, const struct pkt *pkt, struct impair_effect *effect),
 	void *arg);
+/* The same file: wraps the queues, so that port_link_cut() has an effect. Returns 0 or ENOMEM. */
+int port_link_watch(struct rocade_port *port);
+/* Cuts the line of the port, or makes it whole again: its link goes down or up. One call at a time. */
+void port_link_cut(struct rocade_port *port, bool cut);
 
 /*
  * Checks conf and converts it to a struct dev_conf, with defaults where they do not

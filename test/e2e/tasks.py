@@ -103,7 +103,7 @@ def ci():
 def faults():
     page("faults.md", r"^line 1: in each process, call 1 of ibv_reg_mr\(\) and ibv_reg_mr_iova\(\) is refused with ENOMEM",
          r'^in "ibv_rc_pingpong": call 1 of reg_mr: ENOMEM # line 1 of the script, process \d+$',
-         r"^post_recv: status 1, Couldn't post receive", r"^seed \d: 0 refused$", r"^seed \d: 1 refused$")
+         r"^post_recv: status 1, Couldn't post receive", r"event_type IBV_EVENT_PORT_ERR \(10\), port 1$", r"^seed \d: 0 refused$", r"^seed \d: 1 refused$")
 
 
 def mpi():

@@ -392,6 +392,12 @@ def check_faults(tree):
     yield from errors
     for where, (counted, action, name, *where_tested) in rows:
         yield from check_fault_row(texts, where, seen, "%s %s of %s" % (action, name, counted), *where_tested)
+    rows, errors = fault_lines(
+        texts, "LINK", r'\((request|receive|time), "(down|up)", FAULT_LINK_[A-Z]+, "IBA [\d.]+, [^"]+", "(\w+\.py) (\w+)"\)',
+        '(COUNTED, "STATE", FAULT_LINK_STATE, "IBA NUMBER, TEXT", "FILE.py CASE")')
+    yield from errors
+    for where, (counted, state, *where_tested) in rows:
+        yield from check_fault_row(texts, where, seen, "link %s of a %s" % (state, counted), *where_tested)
     calls = re.findall(r"^CALL\((\w+), ", texts.get("lib/faults/calls.def", ""), re.M)
     with_errors = set()
     rows, errors = fault_lines(texts, "FAULT", r'\(calls, (\w+), (E[A-Z]+), "\w+\(3\), [A-Z ]+", "(\w+\.py) (\w+)"\)',

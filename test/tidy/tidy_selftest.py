@@ -72,6 +72,7 @@ REQUEST_ROW = 'COMPLETION(request, "x-y", IBV_WC_X_ERR, DATA | BYTES, RC,\n\t"IB
 FAULT_ROW = 'FAULT(calls, reg_mr, ENOMEM, "ibv_reg_mr(3), RETURN VALUE", "faults.py calls")\n'
 PACKET_ROW = 'PACKET("drop", FAULT_DROP, "RFC 768, Introduction: lost", "faults.py calls")\n'
 CM_ROW = 'CM(rdma_connect, REJECT, "no-qp", 1, "IBA 12.6.7.2, reason 1", "faults.py calls")\n'
+LINK_ROW = 'LINK(request, "down", FAULT_LINK_DOWN, "IBA 11.6.3, Port Error", "faults.py calls")\n'
 FAULT_CALL = 'CALL(reg_mr, "ibv_reg_mr()", UNIT_CALL)\n'
 
 # (rule, file, its content, fails?)
@@ -100,6 +101,11 @@ CASES = [
     (tidy.check_faults, "docs/faults.def", FAULT_ROW + CM_ROW.replace("REJECT", "REFUSE"), True),
     (tidy.check_faults, "docs/faults.def", FAULT_ROW + CM_ROW + CM_ROW, True),
     (tidy.check_faults, "docs/faults.def", FAULT_ROW + CM_ROW + CM_ROW.replace("connect", "accept"), False),
+    (tidy.check_faults, "docs/faults.def", FAULT_ROW + LINK_ROW, False),
+    (tidy.check_faults, "docs/faults.def", FAULT_ROW + LINK_ROW.replace(" calls", " all"), True),
+    (tidy.check_faults, "docs/faults.def", FAULT_ROW + LINK_ROW.replace("IBA 11.6.3, Port Error", ""), True),
+    (tidy.check_faults, "docs/faults.def", FAULT_ROW + LINK_ROW + LINK_ROW, True),
+    (tidy.check_faults, "docs/faults.def", FAULT_ROW + LINK_ROW + LINK_ROW.replace("request", "receive"), False),
     (tidy.check_faults, "lib/faults/calls.def", FAULT_CALL + FAULT_CALL.replace("reg_mr", "alloc_pd"), True),
     (tidy.check_layers, "lib/base/x.c", '#include "mem/key.h"\n', True),
     (tidy.check_layers, "lib/mem/x.c", '#include "queue/sq.h"\n', True),

@@ -54,6 +54,11 @@ def main():
     listed = {call: names.split(", ") for call, names in re.findall(r"(rdma_\w+): ((?:\w+, )*\w+)[;.]", section.split(
         ".BI lose")[1])}
     docs.case("the page has the messages that can be lost", [] if listed == sent else [listed, sent])
+    section = man.split(".SH LINK\n")[1].split(".SH")[0].replace("\\fI", "").replace("\\fB", "")
+    states = set(re.findall(r'^LINK\((\w+), "(\w+)"', text, re.M))
+    docs.case("the page has the rules of the link", [] if states == set(
+        ({"from": "time"}.get(what, what), state) for what, state in re.findall(
+            r"^\.B (request|from) .*: link (down|up)$", section, re.M)) | {("receive", "down"), ("receive", "up")} else [states])
     done = docs.run("--help")
     docs.case("--help", [] if done.returncode == 0 and "check FILE" in done.stdout else [done])
     names = re.findall(r"^PROFILE\((\w+),", docs.read("lib/faults/profiles.def"), re.M)
@@ -74,7 +79,7 @@ def main():
     docs.version_check(man)
     example = man.split(".SH EXAMPLES\n.nf\n")[1].split(".fi")[0]
     done = check(example)
-    docs.case("the examples are a script", [] if done.returncode == 0 and "7 rules in all" in done.stdout else [done])
+    docs.case("the examples are a script", [] if done.returncode == 0 and "9 rules in all" in done.stdout else [done])
     for journal in re.findall(r"^in \".* process \d+$", man.split(".SH JOURNAL")[1], re.M):
         done = check(journal)
         docs.case("a line of a journal is a rule: %s" % journal, [] if done.returncode == 0 else [done])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The library of rocade-run --faults in a program: the groups of test/e2e/faults.py,
-faults_requests.py, faults_wire.py and faults_cm.py that need only this build, and what these do not have."""
+faults_requests.py, faults_wire.py, faults_cm.py and faults_link.py that need only this build, and what these do not have."""
 
 import os
 import sys
@@ -10,6 +10,7 @@ E2E = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../e2e")
 sys.path[:0] = [E2E, os.path.join(E2E, "lib")]
 import faults  # noqa: E402
 import faults_cm  # noqa: E402
+import faults_link  # noqa: E402
 import faults_requests  # noqa: E402
 import faults_wire  # noqa: E402
 from daemon import Daemon  # noqa: E402
@@ -34,4 +35,5 @@ if __name__ == "__main__":
                  faults.signals, faults_requests.completions, faults_requests.receives, faults_requests.events,
                  faults_requests.counts, faults_requests.replays, faults_requests.errors, faults_wire.packets, faults_wire.again, faults_wire.reads,
                  faults_wire.seeds, faults_wire.errors, faults_cm.events, faults_cm.synchronous, faults_cm.rejects, faults_cm.ends,
-                 faults_cm.replays, faults_cm.errors, again))
+                 faults_cm.replays, faults_cm.errors, faults_link.requests, faults_link.times, faults_link.replays,
+                 faults_link.errors, again))

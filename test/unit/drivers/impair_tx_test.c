@@ -200,13 +200,19 @@ note_hold(void *arg)
 }
 
 static void
-one_sent(struct impair_fixture *ctx, uint32_t number)
+one_sent_by(const struct port_queue *q, uint32_t number)
 {
 	struct pkt pkt;
 
-	assert_int_equal(ctx->outer.ops->tx_alloc(ctx->outer.queue, &pkt, 1), 1);
+	assert_int_equal(q->ops->tx_alloc(q->queue, &pkt, 1), 1);
 	numbered_frame_fill(&pkt, number);
-	assert_int_equal(ctx->outer.ops->tx_burst(ctx->outer.queue, &pkt, 1), 1);
+	assert_int_equal(q->ops->tx_burst(q->queue, &pkt, 1), 1);
+}
+
+static void
+one_sent(struct impair_fixture *ctx, uint32_t number)
+{
+	one_sent_by(&ctx->outer, number);
 }
 
 /* An engine that sleeps must learn of a frame that leaves in later polls only. */
@@ -314,5 +320,48 @@ TEST(held_frame_is_sent_at_the_end)
 	assert_int_equal(ctx->order[0], 5);
 	for (unsigned i = 0; i < 2; i++)
 		ctx->port[i].ops->close(ctx->port[i].drv);
+	free(ctx);
+}
+
+/* Frames that end 1 sends or receives are lost and counted while the line is cut, also those that the wrapper holds and
+ * those that come until it is whole again. */
+TEST(a_cut_line_loses_what_is_sent_and_received)
+{
+	const struct impair_conf none = {.seed = 5};
+	const struct impair_conf hold = {.reorder_ppm = 1000000, .seed = 5};
+	struct impair_fixture *ctx = malloc(sizeof(*ctx));
+	struct port_queue peer;
+	unsigned free_before[2];
+	struct pkt pkts[4];
+	uint64_t lost = 0;
+
+	assert_non_null(ctx);
+	fixture_open(ctx, &none);
+	for (unsigned i = 0; i < 2; i++)
+		free_before[i] = pool_free(&ctx->port[i]);
+	peer = (struct port_queue){ctx->port[0].ops, ctx->port[0].queues[0]};
+	assert_int_equal(impair_set(ctx->im, IMPAIR_TX, &hold), 0);
+	one_sent_by(&ctx->outer, 0); /* held */
+	impair_cut(ctx->im, &lost);
+	assert_int_equal(lost, 1);
+	assert_false(port_queue_holds(&ctx->outer));
+	one_sent_by(&ctx->outer, 1);
+	one_sent_by(&peer, 2);
+	assert_int_equal(
+		ctx->outer.ops->rx_burst(ctx->outer.queue, pkts, RTE_DIM(pkts)), 0);
+	assert_int_equal(lost, 3);
+	one_sent_by(&peer, 3);
+	impair_cut(ctx->im, NULL);
+	assert_int_equal(lost, 4);
+	assert_int_equal(tx_drain(ctx), 0);
+	assert_int_equal(impair_set(ctx->im, IMPAIR_TX, &none), 0);
+	one_sent_by(&ctx->outer, 4);
+	one_sent_by(&peer, 5);
+	assert_int_equal(tx_drain(ctx), 1);
+	assert_int_equal(
+		ctx->outer.ops->rx_burst(ctx->outer.queue, pkts, RTE_DIM(pkts)), 1);
+	ctx->outer.ops->rx_release(ctx->outer.queue, pkts, 1);
+	assert_int_equal(lost, 4);
+	fixture_close(ctx, free_before);
 	free(ctx);
 }

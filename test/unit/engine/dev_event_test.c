@@ -84,6 +84,26 @@ TEST(link_poll_raises_port_events)
 	fini();
 }
 
+/* A link that is cut is down whatever the port says, and the port's own state counts again behind it. */
+TEST(a_cut_link_is_down)
+{
+	init();
+	dev_link_cut(fixture.a.dev, true);
+	expect_event(IBV_EVENT_PORT_ERR);
+	dev_link_cut(fixture.a.dev, true);
+	assert_false(dev_link_up(fixture.a.dev));
+	expect_none();
+	dev_link_cut(fixture.a.dev, false);
+	expect_event(IBV_EVENT_PORT_ACTIVE);
+	fixture.a.port.link_down = true;
+	dev_link_cut(fixture.a.dev, true);
+	expect_event(IBV_EVENT_PORT_ERR);
+	dev_link_cut(fixture.a.dev, false);
+	assert_false(dev_link_up(fixture.a.dev));
+	expect_none();
+	fini();
+}
+
 /* Our addresses are announced again when the link comes back: neighbours may have been
  * unreachable meanwhile. */
 TEST(addresses_are_announced_after_link_up)

@@ -193,6 +193,8 @@ rows_drawn(unsigned profile, unsigned *rules_max, unsigned *actions, unsigned *w
 				assert_in_range(r->queue.number, 1, 2);
 			if (r->when == FAULT_EACH_NTH)
 				assert_true(r->number > 1);
+			if (r->action == FAULT_LINK)
+				assert_in_range(r->span.down, 10, 500);
 			for (unsigned n = 0; fault_row(n, &row); n++)
 				seen[n] = seen[n] || is_of_row(r, n);
 		}
@@ -207,14 +209,18 @@ rows_drawn(unsigned profile, unsigned *rules_max, unsigned *actions, unsigned *w
 TEST(a_profile_draws_each_row_that_it_has)
 {
 	struct fault_rule row = {.line = 0};
-	unsigned rules, actions, whens, all = 0, packets = 0, events = 0;
+	unsigned rules, actions, whens, all = 0, packets = 0, events = 0, links = 0;
 
 	fault_census_read(&census, journal);
-	for (; fault_row(all, &row); all++) {
+	for (unsigned i = 0; fault_row(i, &row); i++) {
+		/* Nothing is drawn by the clock, nor a link that goes up. */
+		links += row.action == FAULT_LINK;
+		all += row.action != FAULT_LINK ||
+		       (row.call != FAULT_TIMES && row.err == FAULT_LINK_DOWN);
 		packets += row.action == FAULT_PACKET;
 		events += row.action == FAULT_EVENT;
 	}
-	assert_true(packets >= 3 && events >= 6);
+	assert_true(packets >= 3 && events >= 6 && links >= 5);
 	assert_int_equal(rows_drawn(0, &rules, &actions, &whens), packets);
 	assert_int_equal(actions, 1u << FAULT_PACKET);
 	assert_int_equal(rules, 4);

@@ -232,7 +232,8 @@ TEST(each_call_and_error_is_a_rule)
 	assert_true(rules >= FAULT_CALLS);
 }
 
-#define WHAT "call N of, request N, receive N, each Nth, P% of, delay, drop, duplicate"
+#define WHAT                                                                             \
+	"call N of, request N, receive N, each Nth, P% of, delay, drop, duplicate, from TIME"
 #define WHICH "in \"PROGRAM\":, " WHAT
 #define NUMBER "a number from 1 to 1000000000000000000"
 #define EACH NUMBER ", and behind it th, st, nd or rd, such as 500th"
@@ -266,8 +267,8 @@ TEST(an_error_names_line_column_and_what_is_valid)
 			"1, column 20: 'x' is not known; valid: of qp N, " END},
 		{"drop 1% of packets of qp 1 x",
 			"1, column 28: 'x' is not known; valid: " END},
-		{"\n  from 2s: link down",
-			"2, column 3: 'from' is not known; valid: " WHICH},
+		{"\n  upto 2s: link down",
+			"2, column 3: 'upto' is not known; valid: " WHICH},
 		{"\": x", "1, column 1: '\"' is not known; valid: " WHICH},
 		{"call", "1, column 5: the line ends too early; valid: " NUMBER},
 		{"call 0 of reg_mr", "1, column 6: '0' is not known; valid: " NUMBER},
@@ -326,7 +327,7 @@ TEST(an_error_names_line_column_and_what_is_valid)
 		{"request 1 of qp x:", "1, column 17: 'x' is not known; valid: " NUMBER},
 		{"request 1 of qp 1 x", "1, column 19: 'x' is not known; valid: :"},
 		{"request 1: EIO",
-			"1, column 12: 'EIO' is not known; valid: fail STATUS, event EVENT"},
+			"1, column 12: 'EIO' is not known; valid: fail STATUS, event EVENT, link STATE"},
 		{"receive 1: fail x",
 			"1, column 17: 'x' is not known; valid: local-length, local-protection"},
 		{"receive 1: event cq-error",

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""rocade-run --faults with rules of the link: each LINK of docs/faults.def under programs that know nothing of it, by the
+daemon and by a pair: events, states, packets that are lost meanwhile, recovery and its end, the journal and its replay."""
+
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+import process  # noqa: E402
+from daemon import CLIENTS, LIBRARY, Daemon  # noqa: E402
+from event_loop import engines  # noqa: E402
+from faults import FAULTS, Script, client_run  # noqa: E402
+from faults_requests import ERR, FLUSHED, PROGRAM, RETRY_EXC, RTS, check, program  # noqa: E402
+from faults_wire import messages, two  # noqa: E402
+from process import Process, until  # noqa: E402
+from tap import case, run  # noqa: E402
+
+PORT = os.path.join(CLIENTS, "test/e2e/fault_port")
+JOURNAL = re.compile(r'^in "fault_port": (from .*) # line 1 of the script, process \d+, by the clock$', re.M)
+UP, DOWN = "state 4 5, 4: ACTIVE, 5: LinkUp", "state 1 2, 1: DOWN, 2: Polling"
+ACTIVE, ERROR = 9, 10  # enum ibv_event_type
+
+
+def outages(script):
+    """Returns the rules of times in the journal."""
+    with open(script.journal, encoding="ascii") as file:
+        return JOURNAL.findall(file.read())
+
+
+def events(done):
+    """Returns the events that the program has seen."""
+    return [int(event) for event in re.findall(r"^event (\d+)$", done.stdout, re.M)]
+
+
+def requests():
+    """Requests and receives take the link down and up. What is not answered in time ends as the IBA says."""
+    with Daemon() as daemon:
+        for kind, text, requests_, mode, statuses, seen_events, state in [
+                ("rc", "request 3 of qp 1: link down for 100ms", 5, "single", [0] * 5, [ERROR, ACTIVE], RTS),
+                ("rc", "request 3 of qp 1: link down for 100ms", 5, "batch", [0] * 5, [ERROR, ACTIVE], RTS),
+                ("rc", "request 3 of qp 1: link down", 5, "single", [0, 0, RETRY_EXC, FLUSHED, FLUSHED], [ERROR], ERR),
+                ("rc", "request 1 of qp 1: link down\nrequest 4 of qp 1: link up", 5, "list", [0] * 5, [ERROR, ACTIVE], RTS),
+                ("rc", "request 2 of qp 1: link down for 100ms\nrequest 4 of qp 1: link down for 100ms", 5, "single",
+                 [0] * 5, [ERROR, ACTIVE] * 2, RTS),
+                ("rc", "receive 2 of qp 2: link down\nreceive 4 of qp 2: link up", 5, "list", [0] * 5, [ERROR, ACTIVE], RTS),
+                ("srq", "receive 2 of srq 1: link down for 100ms", 5, "list", [0] * 5, [ERROR, ACTIVE], RTS)]:
+            script = Script(text + "\n")
+            seen = program(daemon, script, kind, "send", mode, requests_, statuses.count(0), len(seen_events))
+            case("%s, %s: %s" % (kind, mode, text.replace("\n", ", ")), seen.statuses == statuses and
+                 seen.events == seen_events and seen.states == [state, RTS] and script.rules() == text.split("\n"),
+                 (seen, script.rules()))
+        for kind in "ud", "uc":
+            script = Script("request 1 of qp 1: link down\nrequest 4 of qp 1: link up\n")
+            seen = program(daemon, script, kind, "imm", "list", 6, 3, 2)
+            case("%s: messages meanwhile are lost" % kind, messages(seen) == [4, 5, 6] and seen.statuses == [0] * 6 and
+                 seen.events == [ERROR, ACTIVE] and seen.states == [RTS, RTS], seen)
+        seen = program(daemon, Script("from 0s: link down\nfrom 1ms to 2ms: link down\n"), "rc", "send", "single", 2, 0, 1)
+        case("a shorter outage ends no longer one", seen.statuses == [RETRY_EXC, FLUSHED] and seen.events == [ERROR], seen)
+        script = Script("request 2 of qp 1: link up\nrequest 3 of qp 1: link down for 1ms\n")
+        seen = program(daemon, script, "rc", "send", "single", 4, 4, 2)
+        case("a link that is up goes up no more", script.rules() == ["request 3 of qp 1: link down for 1ms"] and
+             "line 1: the rule was never applied" in seen.done.stderr and seen.events == [ERROR, ACTIVE], seen)
+
+
+def times():
+    """The link goes down by the clock. The program sees events and states, in verbs and in files."""
+    with Daemon() as daemon:
+        script = Script("from 0s: link down\n")
+        done = script.run(daemon, PORT, "1")
+        case("a link that is down from the start on", done.stdout.splitlines() == [DOWN, "event 10", DOWN] and
+             done.returncode == 0 and outages(script) == ["from 0s: link down"], done)
+        script = Script("from 200ms to 400ms: link down\n")
+        done = script.run(daemon, PORT, "2")
+        case("down and up", done.returncode == 0 and events(done) == [ERROR, ACTIVE] and
+             done.stdout.splitlines()[-1] == UP and outages(script) == ["from 200ms to 400ms: link down"], done)
+        script = Script("from 100ms to 1s: link down for 50ms each 300ms\n")
+        done = script.run(daemon, PORT, "6")
+        want = ["from 100ms to 150ms: link down", "from 400ms to 450ms: link down", "from 700ms to 750ms: link down"]
+        case("a link that flaps", done.returncode == 0 and events(done) == [ERROR, ACTIVE] * 3 and
+             done.stdout.splitlines()[-1] == UP and outages(script) == want, (done, outages(script)))
+        replayed = Script("")
+        done = process.run([FAULTS, "replay", script.journal, "--", "--library", LIBRARY, "--fault-journal",
+                            replayed.journal, PORT, "6"], env=daemon.env)
+        with open(replayed.journal, encoding="ascii") as file:
+            again = [line.split(" # ")[0].split(": ", 1)[1] for line in file if line.startswith("in ")]
+        case("a replay", done.returncode == 0 and events(done) == [ERROR, ACTIVE] * 3 and again == want, (done, again))
+        done = Script("from 80000s to 80001s: link down\n").run(daemon, PORT, "0")
+        case("a time that does not come", done.stdout == UP + "\n" and re.search(
+            "line 1: the rule was never applied; fault_port has ended before its time", done.stderr), done)
+        done = Script('in "another": from 0s: link down\n').run(daemon, PORT, "0")
+        case("a rule for another program", done.stdout == UP + "\n", done)
+
+
+def status():
+    """rocade-status shows how often the link was taken down."""
+    with Daemon() as daemon:
+        script = Script("from 0s to 86400s: link down for 1ms each 100ms\n")
+        watcher = Process(script.words(PORT, "1000000"), env=daemon.env)
+        seen = until(lambda: [engine for engine in engines(daemon) if engine["link_cuts"] >= 2])
+        watcher.kill()
+        case("the counter of a client", seen and len(outages(script)) >= 2, (daemon.status(), outages(script)))
+
+
+def replays():
+    """A journal of requests that take the link down is replayed."""
+    with Daemon() as daemon:
+        script, again = Script("each 2nd request of qp 1: link down for 20ms\n"), Script("")
+        words = [PROGRAM, "rc", "write", "single", "6", "0", "6"]
+        done = script.run(daemon, *words)
+        replayed = process.run([FAULTS, "replay", script.journal, "--", "--library", LIBRARY, "--fault-journal",
+                                again.journal, *words], env=daemon.env)
+        case("replayed", done.returncode == 0 and replayed.stdout == done.stdout and script.rules() == again.rules() == [
+            "request %d of qp 1: link down for 20ms" % n for n in (2, 4, 6)], (done, replayed, again.rules()))
+
+
+def pairs():
+    """Two processes, by the daemon and by a pair: packets of one are lost, both ways, and the programs succeed."""
+    way = {"pairs": "the daemon", "": "a pair"}
+    with Daemon() as daemon:
+        for off in way:
+            daemon.env["ROCADE_OFF"] = off
+            for words in (["ibv_rc_pingpong", "-g", "0", "-n", "200"],
+                          ["ib_write_bw", "-F", "-x", "0", "-n", "500", "-s", "16384"],
+                          ["ib_read_bw", "-F", "-x", "0", "-n", "500", "-s", "16384"]):
+                script = Script("request 100 of qp 1: link down for 100ms\n")
+                good, text = two(daemon, words, script)
+                case("%s by %s" % (words[0], way[off]), good and
+                     script.rules() == ["request 100 of qp 1: link down for 100ms"], (text, script.rules()))
+            # The server never ends: what it has sent last was not acknowledged.
+            script = Script("request 100 of qp 1: link down\n")
+            status, text = client_run(daemon, script, ["ib_write_bw", "-F", "-x", "0", "-n", "500", "-s", "16384"])
+            case("a link that stays down ends the connection by %s" % way[off], status != 0 and
+                 re.search("Failed status 12", text), text)
+
+
+def errors():
+    """Errors of such scripts, and what rocade-faults check says."""
+    for text, said in [("from 2s to 1s: link down", "column 12: '1s' is not known; valid: a time behind that of from"),
+                       ("request 1: link", "column 16: the line ends too early; valid: down, up"),
+                       ("request 1: link down for 1h", "column 26: '1h' is not known; valid: a time from 1ms to 86400s")]:
+        done = check(text)
+        case("refused: %s" % said, done.returncode == 1 and said in done.stderr, done)
+    done = check("request 1000 of qp 2: link down for 500ms\n")
+    case("a script is explained", done.returncode == 0 and done.stdout == "line 1: in each process, send request 1000 of QP 2 "
+         "takes the link down for 500ms, when it is posted; IBA 11.6.3, Port Error allows it.\n1 rule in all.\n", done)
+
+
+if __name__ == "__main__":
+    sys.exit(run(requests, times, status, replays, pairs, errors))
