@@ -57,8 +57,8 @@ qp_set_peer(struct qp *qp, struct peer *peer)
 		req_rollback(qp, req->una_psn); /* the new peer may be of another kind */
 	else if (req->missing)
 		loss_end(qp);
-	/* Its answer would be one to packets that the old peer was sent. */
-	loss_step(&req->loss_state, LOSS_EV_OVER);
+	/* An answer to copies would be one to packets that the old peer was sent. */
+	loss_step(&req->loss_state, LOSS_EV_PEER);
 	qp->sacks = false;
 	if (qp->peer != NULL) {
 		peer_charge(&qp->peer->send, req->unacked, 0);

@@ -247,6 +247,37 @@ TEST(change_of_peer_ends_a_repair)
 	hold_close();
 }
 
+/* The QP gets another peer while copies are due: the first of them leaves at once, as a
+ * probe, which shows what that peer has. */
+TEST(copy_that_is_due_outlives_a_change_of_peer)
+{
+	struct peer other = {.qps = 1};
+
+	open_pair();
+	peer_windows_init(&other, 256, &(struct cc_conf){.on = false});
+	p.a.peer.resend_shift = 1;
+	send_and_lose(8, 1);
+	respond(1);
+	qp_set_peer(&p.a.qp, &other);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	assert_int_equal(p.a.stats.tlp_sent, 1);
+	assert_int_equal(p.a.stats.resent_few, 0);
+	wire_deliver_all(&p.a);
+	respond(1);
+	expect_all();
+	/* a probe */
+	send_and_lose(4, 0xF);
+	qp_timeout(&p.a.qp, p.a.qp.req.tlp_deadline);
+	qp_set_peer(&p.a.qp, &p.a.peer);
+	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+	wire_deliver_all(&p.a);
+	resend(3);
+	respond(1);
+	expect_all();
+	assert_int_equal(p.a.stats.tlp_sent, 2);
+	hold_close();
+}
+
 /* Only the missing packet is sent again, for the first loss, too. After an answer to just
  * that packet two are sent again; after an answer to more it is one. */
 TEST(missing_packets_are_sent_alone)

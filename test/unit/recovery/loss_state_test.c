@@ -39,6 +39,9 @@ model_step(struct model *m, enum loss_event event)
 	case LOSS_EV_OVER:
 		*m = model_make(REASON_NONE, false);
 		return true;
+	case LOSS_EV_PEER:
+		*m = model_make(m->due ? REASON_PROBE : REASON_NONE, m->due);
+		return true;
 	case LOSS_EV_TLP_TIMER:
 		if (m->due)
 			return false;
