@@ -23,8 +23,8 @@ enum loss_event {
 	/* una_psn moves; the requester goes back or stops; an RNR wait begins; the record of
 	 * READ responses ends; or a NAK shows that the peer has dropped what it held */
 	LOSS_EV_OVER,
-	/* The QP gets another peer. It is not known what that has: of what is due only una_psn
-	 * stays so, as a probe. */
+	/* The QP gets another peer, which may hold nothing. If packets are due, una_psn is sent,
+	 * as a probe. */
 	LOSS_EV_PEER,
 	/* no answer for the wait of a probe, and una_psn is that of a SEND or WRITE */
 	LOSS_EV_TLP_TIMER,

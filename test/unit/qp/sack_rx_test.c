@@ -332,22 +332,29 @@ TEST(probe_that_is_due_stays_due)
 	end_in_error();
 }
 
-/* The QP gets another peer, which may hold nothing: the scoreboard ends, and a probe finds out. */
+/* The QP gets another peer, which may hold nothing: the scoreboard ends, and a probe finds out, also
+ * of a QP that sends no others. */
 TEST(change_of_peer_leaves_a_probe)
 {
 	struct peer other = {.qps = 1};
 
-	open_default();
 	peer_windows_init(&other, 256, &(struct cc_conf){.on = false});
-	send_into_the_void(4);
-	sack_arrives(PSN_A, PSN_A + 3, 0x4);
-	qp_set_peer(&p.a.qp, &other);
-	assert_false(p.a.qp.req.missing);
-	assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
-	expect_frame(&p.a, 0, OPCODE_RC_SEND_ONLY, PSN_A, 1);
-	wire_drop_all(&p.a);
-	qp_set_peer(&p.a.qp, &p.a.peer);
-	end_in_error();
+	for (unsigned i = 0; i < 3; i++) {
+		open_default();
+		p.a.shared.tlp_off = i == 1;
+		p.a.qp.params.timeout *= i != 2;
+		send_into_the_void(4);
+		sack_arrives(PSN_A, PSN_A + 3, 0x4);
+		qp_set_peer(&p.a.qp, &other);
+		assert_false(p.a.qp.req.missing);
+		assert_int_equal(host_pull(&p.a, PULL_ALL), 1);
+		assert_int_equal(p.a.stats.tlp_sent, 1);
+		assert_int_equal(p.a.stats.resent_few, 0);
+		expect_frame(&p.a, 0, OPCODE_RC_SEND_ONLY, PSN_A, 1);
+		wire_drop_all(&p.a);
+		qp_set_peer(&p.a.qp, &p.a.peer);
+		end_in_error();
+	}
 }
 
 /* All scoreboards are taken: the NAK alone decides. */
