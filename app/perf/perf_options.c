@@ -34,8 +34,8 @@ mode_has_latency(uint64_t mode)
 		.text = t},
 #define SIZE(n, a, f, hi, t)                                                             \
 	{OPTION_SIZE, .name = n, .arg = a, MEMBER(f), .max = hi, .text = t},
-#define WORD(n, a, f, w, v, t)                                                           \
-	{OPTION_WORD, .name = n, .arg = a, MEMBER(f), .words = w, .valid = v, .text = t},
+#define WORD(n, a, f, w, t)                                                              \
+	{OPTION_WORD, .name = n, .arg = a, MEMBER(f), .words = w, .text = t},
 #define FLAG(n, f, value, t) {OPTION_FLAG, .name = n, MEMBER(f), .max = value, .text = t},
 #define TEXT(n, a, f, hi, t)                                                             \
 	{OPTION_TEXT, .name = n, .arg = a, MEMBER(f), .min = 1, .max = hi, .text = t},

@@ -54,8 +54,8 @@ metrics_set(struct conf *s, const char *value)
 		.use = section | live},
 #define TEXT(section, n, a, m, live, t)                                                  \
 	{OPTION_TEXT, 0, n, a, MEMBER(m), .text = t, .use = section | live},
-#define WORD(section, n, a, m, w, v, live, t)                                            \
-	{OPTION_WORD, 0, n, a, MEMBER(m), .max = 1, .words = w, .valid = v, .text = t,   \
+#define WORD(section, n, a, m, w, live, t)                                               \
+	{OPTION_WORD, 0, n, a, MEMBER(m), .max = 1, .words = w, .text = t,               \
 		.use = section | live},
 #define FN(section, n, a, m, fn, v, live, t)                                             \
 	{OPTION_FN, 0, n, a, MEMBER(m), .set = fn, .valid = v, .text = t,                \
