@@ -24,13 +24,11 @@ static const struct profile {
 } profiles[] = {
 #define PROFILE(name, ...) {__VA_ARGS__},
 #include "faults/profiles.def"
-#undef PROFILE
 };
 
 const char *const rocade_faults_profiles[] = {
 #define PROFILE(name, ...) #name,
 #include "faults/profiles.def"
-#undef PROFILE
 	NULL};
 
 static uint64_t
@@ -222,25 +220,6 @@ rocade_faults_count_all(FILE *to)
 	}
 }
 
-/* The profile has only faults of packets, and no process has sent one. */
-static void
-without_packets_explain(unsigned profile, char why[FAULT_WHY_MAX])
-{
-	const char *before = "; valid: ";
-	size_t len = (size_t)snprintf(why, FAULT_WHY_MAX,
-		"the profile %s has only faults of packets, and no process has sent one",
-		rocade_faults_profiles[profile]);
-
-	for (unsigned i = 0; rocade_faults_profiles[i] != NULL && len < FAULT_WHY_MAX;
-		i++) {
-		if (profiles[i].actions == ACTION(FAULT_PACKET))
-			continue;
-		len += (size_t)snprintf(why + len, FAULT_WHY_MAX - len, "%s%s", before,
-			rocade_faults_profiles[i]);
-		before = ", ";
-	}
-}
-
 int
 rocade_faults_draw(const char *journal, unsigned profile, uint64_t seed, FILE *to,
 	char why[ROCADE_FAULTS_WHY])
@@ -267,7 +246,10 @@ rocade_faults_draw(const char *journal, unsigned profile, uint64_t seed, FILE *t
 			"no process of the command has used a device of Rocade; valid: "
 			"a command with rocade-run in it");
 	else if (err == ENOTSUP && profiles[profile].actions == ACTION(FAULT_PACKET))
-		without_packets_explain(profile, why);
+		snprintf(why, FAULT_WHY_MAX,
+			"the profile %s has only faults of packets, and no process has "
+			"sent one; valid: a profile with other faults (rocade-faults(1))",
+			rocade_faults_profiles[profile]);
 	else if (err == ENOTSUP)
 		snprintf(why, FAULT_WHY_MAX,
 			"the profile %s has no fault for the calls of the command; valid: "

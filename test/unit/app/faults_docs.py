@@ -63,11 +63,12 @@ def main():
     docs.case("--help", [] if done.returncode == 0 and "check FILE" in done.stdout else [done])
     names = re.findall(r"^PROFILE\((\w+),", docs.read("lib/faults/profiles.def"), re.M)
     section = man.split(".SH LOOKING FOR FAILURES\n")[1].split(".SH")[0]
-    found = re.findall(r"^\.B (%s)$" % "|".join(names), section, re.M)
+    found = re.findall(r"^\.TP\n\.B (\w+)$", section, re.M)
     docs.case("the page has the profiles", [] if names and found == names and "\n%s, which is the default, %s or %s.\n" % (
         names[0], ", ".join(names[1:-1]), names[-1]) in man else [names, found])
-    usage = docs.run("explore", "--help").stdout
-    docs.case("--help has the profiles", [name for name in names if not re.search(name + r":\s", usage)])
+    usage = docs.run("explore", "--help").stdout.partition("--profile NAME")[2].partition("\n  --")[0]
+    found = re.findall(r"(?:^|[;\s])(\w+):\s", usage)
+    docs.case("--help has the profiles", [] if found == names else [names, usage])
     for command in "explore", "shrink":
         done = docs.run(command, "--help")
         options = re.findall(r"^  (--\w+)", done.stdout, re.M)

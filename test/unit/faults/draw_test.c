@@ -256,10 +256,11 @@ TEST(what_a_program_does_not_do_is_not_drawn)
 	}
 }
 
-TEST(a_profile_without_a_fault_for_the_program_names_others)
+TEST(a_profile_without_a_fault_for_the_program_is_refused)
 {
-	char path[] = "/tmp/faults-draw-XXXXXX", why[ROCADE_FAULTS_WHY];
+	char path[] = "/tmp/faults-draw-XXXXXX", why[2][ROCADE_FAULTS_WHY];
 	FILE *to = fopen("/dev/null", "w"), *file = fdopen(mkstemp(path), "w");
+	int err[2];
 
 	assert_non_null(to);
 	assert_non_null(file);
@@ -267,13 +268,15 @@ TEST(a_profile_without_a_fault_for_the_program_names_others)
 	      "# rocade-faults counted 8: \"p\": alloc_pd 1\n",
 		file);
 	assert_int_equal(fclose(file), 0);
-	assert_int_equal(rocade_faults_draw(path, 0, 1, to, why), ENOTSUP);
-	assert_string_equal(why,
-		"the profile mild has only faults of packets, and no process has sent "
-		"one; valid: nasty, byzantine");
-	assert_int_equal(rocade_faults_draw(path, 1, 1, to, why), 0);
-	fclose(to);
+	for (unsigned i = 0; i < 2; i++)
+		err[i] = rocade_faults_draw(path, i, 1, to, why[i]);
 	assert_int_equal(unlink(path), 0);
+	fclose(to);
+	assert_int_equal(err[0], ENOTSUP);
+	assert_string_equal(why[0],
+		"the profile mild has only faults of packets, and no process has sent "
+		"one; valid: a profile with other faults (rocade-faults(1))");
+	assert_int_equal(err[1], 0);
 }
 
 TEST(a_script_that_counts_all_has_a_rule_for_each_count)
