@@ -8,6 +8,9 @@ import os
 import re
 import sys
 
+sys.dont_write_bytecode = True
+from selftest import read  # noqa: E402
+
 TESTS = ("unit/qp/capture_test.c", "unit/qp/capture_requester_test.c")
 PROGRAMS = "unit/qp/capture_programs.def"  # what both include
 
@@ -40,11 +43,6 @@ def check(captures, lines, sources):
     wrong += ["%s replays %s, which is not a capture" % (test, name)
               for test, row in zip(TESTS, rows) for name in sorted(row - captures)]
     return wrong
-
-
-def read(top, path):
-    with open(os.path.join(top, path), encoding="utf-8") as file:
-        return file.read()
 
 
 def main():

@@ -3,12 +3,11 @@
 """loss_check.py TOP: compares lib/recovery/loss_state.def with the table of docs/protocol.md 7.11: each
 state of lib/recovery/loss_state.h is a column, each event a line, and each row of the .def an entry."""
 
-import os
 import re
 import sys
 
 sys.dont_write_bytecode = True
-from selftest import Tap  # noqa: E402
+from selftest import Tap, read  # noqa: E402
 
 PAGE = "docs/protocol.md"
 HEADING = "### 7.11 "
@@ -121,11 +120,6 @@ def selftest(tap):
     for what, where, old, new, count in BAD:
         wrong = table_wrong(*(text.replace(old, new) if text is where else text for text in good))
         tap.case(where.count(old) > 0 and len(wrong) == count, "%s is found" % what, wrong)
-
-
-def read(top, path):
-    with open(os.path.join(top, path), encoding="utf-8") as file:
-        return file.read()
 
 
 def main():

@@ -12,18 +12,13 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "e2e", "lib"))
 import ports  # noqa: E402
-from selftest import Tap  # noqa: E402
+from selftest import Tap, read  # noqa: E402
 
 PAGE = "docs/ports.md"
 FOLDERS = ("test/e2e", "test/interop")
 OPENED = re.compile(r"\b((?:net|eth)_[a-z_]*[a-z])\d*,")
 # net_null carries nothing. Members of a bond are not opened by Rocade.
 NO_ROW = {"net_null"}
-
-
-def read(top, path):
-    with open(os.path.join(top, path), encoding="utf-8") as file:
-        return file.read()
 
 
 def split(page):

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shared by the self-tests of the checks: a small tree in a temporary folder, and TAP."""
+"""Shared by the checks and their self-tests: files of a tree, a small tree in a temporary folder, and TAP."""
 
 import os
+
+
+def read(top, path):
+    with open(os.path.join(top, path), encoding="utf-8") as file:
+        return file.read()
 
 
 def tree_write(root, clean, path=None, content=None):
