@@ -31,7 +31,7 @@ from hosts import AF_PACKET, V4, Host, bridged  # noqa: E402
 from limit import let_run  # noqa: E402
 from process import Process, until  # noqa: E402
 from tap import case, run, skip  # noqa: E402
-from testpmd import LONG, SOURCE, is_root  # noqa: E402
+from testpmd import LONG, SOURCE, cpu_of, is_root  # noqa: E402
 
 LATENCY = os.path.join(CLIENTS, "test/e2e/latency")
 HOSTILE = os.path.join(os.path.abspath(BUILD), "test/e2e/hostile")
@@ -44,7 +44,7 @@ OPTIONS = ("--mtu", "4184", "--socket-mode", "666")
 # keep the first one busy on its core for seconds, and the kernel would let a client's thread wait there.
 CORE_FIRST, DAEMON_FIRST, SPOOF_FIRST = (("chrt", "--rr", str(n)) for n in (3, 2, 1))
 CPUS = sorted(os.sched_getaffinity(0))
-CLIENT_FIRST = ("taskset", "--cpu-list", str(CPUS[1 % len(CPUS)]), *SPOOF_FIRST)
+CLIENT_FIRST = ("taskset", "--cpu-list", str(cpu_of(1)), *SPOOF_FIRST)
 
 WAYS = [("local", way) for way in (
     "scribble", "liar", "block", "talk", "linger", "boast", "places", "qpns", "crowd", "flood", "drain",
@@ -84,8 +84,7 @@ class Clients:
                               LIBRARY, LATENCY, *words, *pids], feed=True, env=env)
             client.wait_line("running")
             self.clients[name] = client
-        self.cores = [Process([*CORE_FIRST, LATENCY, "core", core], feed=True)
-                      for core in CPUS]
+        self.cores = [Process([*CORE_FIRST, LATENCY, "core", core], feed=True) for core in CPUS]
         for core in self.cores:
             core.wait_line("running")
 

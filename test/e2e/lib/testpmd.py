@@ -47,13 +47,18 @@ def hugepages_wait(count):
     return total >= count and until(lambda: hugepages_free() >= count, 120)
 
 
+def cpu_of(core):
+    """Returns the CPU of the process with this core of its own, as eal() numbers cores."""
+    cpus = sorted(os.sched_getaffinity(0))
+    return cpus[core % len(cpus)]
+
+
 def eal(core, *devices, memory_mb=512):
     """Returns the EAL options of a process with a core of its own and without a NIC."""
-    cpus = sorted(os.sched_getaffinity(0))
     # Others may look at the same time: its other end, and both of the program beside it.
     pages = ["--in-memory"] if is_root() and hugepages_free() * 2 >= 4 * memory_mb + 64 else [
         "--no-huge", "--no-shconf"]
-    out = ["--lcores", "0@%d" % cpus[core % len(cpus)], "-m", str(memory_mb), "--no-pci",
+    out = ["--lcores", "0@%d" % cpu_of(core), "-m", str(memory_mb), "--no-pci",
            "--no-telemetry", "--log-level", "pmd.*:error"] + pages
     for device in devices:
         out += ["--vdev", device]
