@@ -57,8 +57,7 @@ qp_set_peer(struct qp *qp, struct peer *peer)
 		req_rollback(qp, req->una_psn); /* the new peer may be of another kind */
 	else if (req->missing)
 		loss_end(qp);
-	/* The old peer got the copies that were sent: an answer of the new one is none to them.
-	 * Those still due become one probe. */
+	/* An answer of the new peer is none to the copies that the old one got. */
 	loss_step(&req->loss_state, LOSS_EV_PEER);
 	qp->sacks = false;
 	if (qp->peer != NULL) {
