@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The link is down until some time. Each rule that takes it down moves that time back, and one that takes it up makes it
- * now. A thread waits for the next time at which something changes. */
+/* faults/fault_outage.c says when the link is down. A thread waits for the next time at which something changes. */
 #include <errno.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "base/common.h"
@@ -13,101 +11,68 @@
 #include "preload/fault_write.h"
 #include "verbs/fault_hooks.h"
 
-#define NO_TIME UINT64_MAX
-
-/* Times are in nanoseconds of the clock of the engines. */
 static struct {
 	pthread_mutex_t lock;
 	uint32_t changes; /* wakes the thread */
-	bool begun, ended;
-	bool cut; /* the links of the devices are down */
-	uint64_t begin;
-	uint64_t down_until; /* NO_TIME: it has no end */
-	uint64_t *outages;   /* that each rule of times has had */
-	uint32_t rules;      /* of times */
+	bool begun;
+	bool ended; /* without the lock */
+	struct fault_links links;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool
+has_ended(void)
+{
+	return __atomic_load_n(&state.ended, __ATOMIC_RELAXED);
+}
 
 /* The functions below with the lock. */
 
 static void
-links_set(bool cut)
+step_apply(const struct fault_link_step *step)
 {
-	if (state.cut == cut)
-		return;
-	state.cut = cut;
-	verbs_hooks()->links_cut(cut);
+	if (step->hit.rule != NULL)
+		fault_hit_apply(&step->hit);
+	if (step->changes)
+		verbs_hooks()->links_cut(state.links.cut);
 }
 
+/* Brings the links to the state that they have to have now. */
 static void
-down_begin(uint64_t until)
+links_update(uint64_t now)
 {
-	if (until > state.down_until)
-		state.down_until = until;
-	links_set(true);
+	struct fault_link_step step;
+
+	while (!has_ended() && fault_links_step(&state.links, now, &step))
+		step_apply(&step);
 }
 
-/* Applies the outages whose time has come, also one that is over: its events come all the same. Returns when the next
- * one is due. */
-static uint64_t
-outages_apply(uint64_t now)
-{
-	struct fault_hit hit = {.rule = NULL};
-	uint64_t next = NO_TIME, from;
-
-	for (uint32_t i = 0; i < state.rules; i++) {
-		hit.rule = fault_rule_of_times(i);
-		while (fault_outage_of(hit.rule, state.outages[i], &hit.outage)) {
-			from = state.begin + hit.outage.from * NS_PER_MS;
-			if (from > now) {
-				next = from < next ? from : next;
-				break;
-			}
-			state.outages[i]++;
-			fault_hit_apply(&hit);
-			down_begin(hit.outage.to == FAULT_NO_END
-					   ? NO_TIME
-					   : state.begin + hit.outage.to * NS_PER_MS);
-			links_set(state.down_until > now);
-		}
-	}
-	return next;
-}
-
-/* Brings the links to the state that they have to have now. Returns when that changes. */
-static uint64_t
-links_update(void)
-{
-	uint64_t now = verbs_hooks()->clock(), next = outages_apply(now);
-
-	links_set(state.down_until > now);
-	return state.cut && state.down_until < next ? state.down_until : next;
-}
-
-/* Without the lock. next: as of links_update(). */
+/* Without the lock. until: FAULT_NO_END without end. */
 static void
-link_wait(uint32_t seen, uint64_t next)
+link_wait(uint32_t seen, uint64_t until)
 {
-	uint64_t now = verbs_hooks()->clock(), left = next > now ? next - now : 0;
+	uint64_t now = verbs_hooks()->clock(), left = until > now ? until - now : 0;
 	struct timespec limit = {.tv_sec = (time_t)(left / NS_PER_SEC),
 		.tv_nsec = (long)(left % NS_PER_SEC)};
 
 	/* A relative time, and no descriptor, which the program might close. */
 	(void)syscall(SYS_futex, &state.changes, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, seen,
-		next != NO_TIME ? &limit : NULL, NULL, 0);
+		until != FAULT_NO_END ? &limit : NULL, NULL, 0);
 }
 
 static void *
 link_main(void *unused)
 {
-	uint64_t next;
+	uint64_t now, until;
 	uint32_t seen;
 
 	pthread_mutex_lock(&state.lock);
-	while (!state.ended) {
+	while (!has_ended()) {
 		seen = state.changes;
-		next = links_update();
+		now = verbs_hooks()->clock();
+		links_update(now);
+		until = fault_links_due(&state.links, now);
 		pthread_mutex_unlock(&state.lock);
-		link_wait(seen, next);
+		link_wait(seen, until);
 		pthread_mutex_lock(&state.lock);
 	}
 	pthread_mutex_unlock(&state.lock);
@@ -119,17 +84,26 @@ static void
 link_forked(void)
 {
 	pthread_mutex_init(&state.lock, NULL);
-	state.begun = state.ended = state.cut = false;
-	state.down_until = 0;
-	state.rules = 0;
-	free(state.outages);
-	state.outages = NULL;
+	state.begun = state.ended = false;
+	fault_links_free(&state.links);
+	verbs_hooks()->links_own();
 }
 
 static void
-forks_watch(void)
+links_become_own(void)
 {
+	verbs_hooks()->links_own();
 	pthread_atfork(NULL, NULL, link_forked);
+}
+
+/* Before main(), if no constructor of another library opens a device before. */
+static __attribute__((constructor)) void
+link_process_begins(void)
+{
+	static pthread_once_t own = PTHREAD_ONCE_INIT;
+
+	if (fault_link_is_possible() && verbs_hooks() != NULL)
+		pthread_once(&own, links_become_own);
 }
 
 /* Returns 0 or an errno. */
@@ -138,16 +112,14 @@ thread_begin(void)
 {
 	static struct own_thread thread = {
 		.name = "rocade-link", .main = link_main, .detached = true};
-	static pthread_once_t forks = PTHREAD_ONCE_INIT;
+	int err = fault_links_begin(
+		&state.links, fault_process_plan(), verbs_hooks()->clock());
 
-	pthread_once(&forks, forks_watch);
-	while (fault_rule_of_times(state.rules) != NULL)
-		state.rules++;
-	state.outages = calloc(state.rules + 1, sizeof(*state.outages));
-	if (state.outages == NULL)
-		return ENOMEM;
-	state.begin = verbs_hooks()->clock();
-	return verbs_hooks()->thread_start(&thread);
+	if (err == 0)
+		err = verbs_hooks()->thread_start(&thread);
+	if (err != 0)
+		fault_links_free(&state.links);
+	return err;
 }
 
 /* The functions below without it. */
@@ -159,41 +131,41 @@ fault_link_begin(struct ibv_context *context)
 
 	if (!fault_link_is_possible() || verbs_hooks() == NULL)
 		return;
+	link_process_begins();
 	pthread_mutex_lock(&state.lock);
-	if (!state.begun && !state.ended)
+	if (!state.begun && !has_ended())
 		err = thread_begin();
 	state.begun = state.begun || err == 0;
 	if (err == 0)
 		err = verbs_hooks()->link_watch(context);
 	/* This port may be a new one. */
-	if (err == 0 && state.cut)
+	if (err == 0 && state.links.cut)
 		verbs_hooks()->links_cut(true);
-	if (err == 0 && !state.ended)
-		(void)links_update();
+	if (err == 0 && !has_ended())
+		links_update(verbs_hooks()->clock());
 	pthread_mutex_unlock(&state.lock);
 	if (err != 0)
-		fault_report(
-			"no memory or thread for rules of the link: they are not applied");
+		fault_report("no memory or thread for rules of the link: they are not "
+			     "applied to this device");
 }
 
 bool
 fault_link_change(const struct fault_hit *hit)
 {
-	uint64_t now = verbs_hooks()->clock(), until = now;
-	bool applies;
+	struct fault_link_step step;
+	bool applies = false;
 	int err = errno;
+	uint64_t now;
 
-	if (hit->rule->err == FAULT_LINK_DOWN)
-		until = hit->rule->span.down != 0 ? now + hit->rule->span.down * NS_PER_MS
-						  : NO_TIME;
 	pthread_mutex_lock(&state.lock);
-	applies = state.begun && !state.ended &&
-		  (hit->rule->err == FAULT_LINK_DOWN ? until > state.down_until
-						     : state.cut);
+	if (state.begun && !has_ended()) {
+		now = verbs_hooks()->clock();
+		/* The thread may be late. */
+		links_update(now);
+		applies = fault_links_hit(&state.links, hit, now, &step);
+	}
 	if (applies) {
-		fault_hit_apply(hit);
-		state.down_until = until;
-		links_set(until > now);
+		step_apply(&step);
 		__atomic_store_n(&state.changes, state.changes + 1, __ATOMIC_RELAXED);
 		futex_wake(&state.changes, false);
 	}
@@ -202,11 +174,10 @@ fault_link_change(const struct fault_hit *hit)
 	return applies;
 }
 
-/* The process ends: the link stays as it is. */
+/* The process ends: the link stays as it is. A signal handler that calls exit(3) may have interrupted the thread that has
+ * the lock, so this takes none. */
 static __attribute__((destructor)) void
 link_end(void)
 {
-	pthread_mutex_lock(&state.lock);
-	state.ended = true;
-	pthread_mutex_unlock(&state.lock);
+	__atomic_store_n(&state.ended, true, __ATOMIC_RELAXED);
 }

@@ -262,14 +262,10 @@ fault_link_is_possible(void)
 	return false;
 }
 
-const struct fault_rule *
-fault_rule_of_times(uint32_t n)
+const struct fault_plan *
+fault_process_plan(void)
 {
-	const struct fault_plan *plan = &self.plan;
-	uint32_t i = plan->start[FAULT_TIMES] + n;
-
-	return i < plan->start[FAULT_TIMES + 1] ? &plan->script->rules[plan->order[i]]
-						: NULL;
+	return &self.plan;
 }
 
 struct fault_hit

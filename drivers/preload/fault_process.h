@@ -26,8 +26,8 @@ struct fault_hit fault_packet_hit(
 	struct fault_queue queue, const struct fault_packet *packet);
 /* Whether a rule of the process concerns the link. */
 bool fault_link_is_possible(void);
-/* The n-th rule of times of the process, from 0, or NULL behind the last one. */
-const struct fault_rule *fault_rule_of_times(uint32_t n);
+/* The rules of the process, if one of them concerns anything. */
+const struct fault_plan *fault_process_plan(void);
 /* A hit is applied: writes the line of the journal. Keeps errno. */
 void fault_hit_apply(const struct fault_hit *hit);
 

@@ -75,11 +75,11 @@ ends_connection(const struct fault_hit *hit)
 	       hit->rule->err == FAULT_CM_DISCONNECTED;
 }
 
-/* Causes an event, or a change of the link, with all that belongs to it, unless it cannot come now. Returns whether it does. Its line is in the
- * journal before it comes, because a thread of the program may end the process then. qp or srq: where the request is
- * posted. */
+/* Causes an event, or a change of the link, with all that belongs to it, unless it cannot come now. Returns whether it
+ * does. Its line is in the journal before it comes, because a thread of the program may end the process then. qp or srq:
+ * where the request is posted. */
 static bool
-event_cause(const struct fault_hit *hit, struct ibv_qp *qp, struct ibv_srq *srq)
+hit_cause(const struct fault_hit *hit, struct ibv_qp *qp, struct ibv_srq *srq)
 {
 	enum ibv_event_type type = (enum ibv_event_type)hit->rule->err;
 
@@ -136,7 +136,7 @@ fault_request_post(struct ibv_qp *qp, struct ibv_send_wr *wr, fault_send_fn *nex
 		err = verbs_hooks()->post_failing(qp, wr, &fault);
 	} else {
 		if (hit.rule != NULL && verbs_hooks()->post_possible(qp, wr))
-			caused = event_cause(&hit, qp, NULL);
+			caused = hit_cause(&hit, qp, NULL);
 		err = next(qp, wr, &bad);
 	}
 	/* Another thread may have taken the last slot since. Of an event the journal has this number. */
@@ -170,7 +170,7 @@ fault_batch_apply(struct ibv_qp_ex *ex)
 			continue;
 		}
 		if (hit.rule->action != FAULT_FAIL) {
-			(void)event_cause(&hit, qp, NULL);
+			(void)hit_cause(&hit, qp, NULL);
 			continue;
 		}
 		fault = completion_of(&hit);
@@ -184,7 +184,7 @@ void
 fault_batch_end_connection(struct ibv_qp *qp, const struct fault_hit *hit)
 {
 	if (hit->rule != NULL)
-		(void)event_cause(hit, qp, NULL);
+		(void)hit_cause(hit, qp, NULL);
 }
 
 void
@@ -236,7 +236,7 @@ receive_posted(const struct fault_hit *hit, struct ibv_qp *qp, struct ibv_srq *s
 	if (hit->rule->action == FAULT_FAIL)
 		fault_hit_apply(hit);
 	else
-		(void)event_cause(hit, qp, srq);
+		(void)hit_cause(hit, qp, srq);
 }
 
 /* qp or srq is NULL, and so is how it is posted there. */

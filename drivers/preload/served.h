@@ -22,6 +22,9 @@ struct served {
 	bool (*facts)(unsigned index, bool counters, struct device_facts *out);
 	/* There may be several devices, and others at another time. */
 	bool several;
+	/* Returns 0, or, if the process has links of its own, whose states are in no tree of other processes, another number than in
+	 * the process that has forked it. NULL: always 0. */
+	unsigned (*links)(void);
 	/* Writes a line of the log. */
 	void (*warn)(const char *line);
 	/* Notes a path that a program has looked for in vain, if explains() says that this is wanted.

@@ -88,6 +88,7 @@ const struct served served_by = {
 	.device = client_has_device,
 	.channel = client_has_channel,
 	.facts = client_facts,
+	.links = device_source_links,
 	.warn = client_warn,
 	.explains = in_vain_wanted,
 	.main_only = own_threads_and_main_only,

@@ -3,7 +3,8 @@
  * The tree is a directory rocade-sysfs-UID-KEY. It lives as long as the daemon of its device: a program may
  * have its working directory in it, or pass it on to others by fork(2) and exec(3), and no lock shows
  * that. Then it goes with the last process that uses it, or is removed by the next one of the user that makes
- * a tree (verbs/sysfs_sweep.h). A program that embeds Rocade has its own tree, and removes it at its end.
+ * a tree (verbs/sysfs_sweep.h). A program that embeds Rocade has its own tree, and removes it at its end. So has a process
+ * with links of its own, and a child that it forks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,9 +32,10 @@ struct sysfs_session {
 	int fd;
 	dev_t dev;
 	ino_t ino;
-	pid_t pid;   /* that has opened fd */
-	uid_t uid;   /* of the tree */
-	bool is_own; /* there is no daemon */
+	pid_t pid;      /* that has opened fd */
+	uid_t uid;      /* of the tree */
+	unsigned links; /* served_by.links() */
+	bool is_own;    /* no daemon, or links of its own */
 	struct sysfs_session *older;
 };
 
@@ -81,23 +83,30 @@ root_lock(struct sysfs_session *s, int folder)
 	return 0;
 }
 
+static unsigned
+links_now(void)
+{
+	return served_by.links != NULL ? served_by.links() : 0;
+}
+
+/* is_own: it notes no daemon, so that it is swept if the process ends without removing it. */
 static int
-devices_add(int root)
+devices_add(int root, bool is_own)
 {
 	struct device_facts facts;
 	int rc = 0;
 
 	for (unsigned i = 0; rc == 0 && served_by.facts(i, true, &facts); i++) {
 		rc = sysfs_device_add(root, &facts);
-		if (rc == 0)
-			rc = i == 0 ? sysfs_daemon_note(root, &facts) : 0;
+		if (rc == 0 && i == 0 && !is_own)
+			rc = sysfs_daemon_note(root, &facts);
 	}
 	return rc;
 }
 
 /* Makes the tree under another name, and gives it its own when it is whole. */
 static int
-root_make(int folder, const char *name)
+root_make(int folder, const char *name, bool is_own)
 {
 	char made[160];
 	int fd, rc;
@@ -110,7 +119,7 @@ root_make(int folder, const char *name)
 		return fd;
 	rc = flock(fd, LOCK_SH) == 0 ? sysfs_tree_make(fd) : -errno;
 	if (rc == 0)
-		rc = devices_add(fd);
+		rc = devices_add(fd, is_own);
 	if (rc == 0 && renameat(folder, made, folder, name) != 0)
 		rc = -errno;
 	if (rc != 0)
@@ -120,16 +129,16 @@ root_make(int folder, const char *name)
 	return rc == -ENOTEMPTY || rc == -EEXIST ? 0 : rc;
 }
 
-/* By which processes agree on a tree: the device of a daemon has the same number in all of them. A program
- * that embeds Rocade shares its tree with no other. */
+/* By which processes agree on a tree: the device of a daemon has the same number in all of them. unshared: no other process
+ * gets this key. */
 static uint64_t
-key_of(const struct device_facts *facts)
+key_of(const struct device_facts *facts, bool unshared)
 {
 	uint64_t key = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
 	const char *at = facts->name;
 	uint64_t own = 0;
 
-	if (served_by.several && getrandom(&own, sizeof(own), 0) != sizeof(own))
+	if (unshared && getrandom(&own, sizeof(own), 0) != sizeof(own))
 		own = (uint64_t)getpid();
 	for (; *at != '\0'; at++)
 		key = (key ^ (uint8_t)*at) * UINT64_C(0x100000001b3);
@@ -143,14 +152,16 @@ root_join(struct sysfs_session *s, int folder, const char *path,
 	int rc = -EAGAIN;
 
 	if (snprintf(s->root, sizeof(s->root), "%s" TREE_NAME "%u-%016" PRIx64, path,
-		    (unsigned)geteuid(), key_of(facts)) >= (int)sizeof(s->root) - 32)
+		    (unsigned)geteuid(),
+		    key_of(facts, served_by.several || s->links != 0)) >=
+		(int)sizeof(s->root) - 32)
 		return -ENAMETOOLONG;
 	for (unsigned i = 0; i < TRIES && (rc == -EAGAIN || rc == -ENOENT); i++) {
 		rc = root_lock(s, folder);
 		if (rc != -ENOENT)
 			continue;
 		sysfs_sweep(folder, path, facts);
-		rc = root_make(folder, strrchr(s->root, '/') + 1);
+		rc = root_make(folder, strrchr(s->root, '/') + 1, s->is_own);
 		if (rc == 0)
 			rc = -EAGAIN;
 	}
@@ -183,7 +194,8 @@ session_join(void)
 	if (s == NULL)
 		return NULL;
 	s->uid = geteuid();
-	s->is_own = facts.socket[0] == '\0';
+	s->links = links_now();
+	s->is_own = facts.socket[0] == '\0' || s->links != 0;
 	for (unsigned i = 0; folder = sysfs_folder_open(i, &path), path != NULL; i++) {
 		if (path[0] == '/')
 			rc = folder;
@@ -223,14 +235,15 @@ devices_update(const struct sysfs_session *s)
 }
 
 /* A program may have closed the descriptor, another process removed the tree, and a program that has become
- * another user does not reach it. */
+ * another user does not reach it. Rules of faults may have come, and with them links of its own. */
 static bool
 is_usable(const struct sysfs_session *s)
 {
 	struct stat st;
 
-	return s->uid == geteuid() && lstat(s->root, &st) == 0 && is_same(s, &st) &&
-	       fstat(s->fd, &st) == 0 && is_same(s, &st);
+	return s->uid == geteuid() && s->links == links_now() &&
+	       lstat(s->root, &st) == 0 && is_same(s, &st) && fstat(s->fd, &st) == 0 &&
+	       is_same(s, &st);
 }
 
 static void
@@ -292,7 +305,8 @@ sysfs_session_refresh(const char *path)
 	struct device_facts facts;
 	struct sysfs_live live;
 
-	if (s == NULL || s == &left || !sysfs_live_find(path, &live))
+	if (s == NULL || s == &left || s->links != links_now() ||
+		!sysfs_live_find(path, &live))
 		return;
 	for (unsigned i = 0; served_by.facts(i, sysfs_live_counts(&live), &facts); i++) {
 		if (strcmp(facts.name, live.device) == 0) {

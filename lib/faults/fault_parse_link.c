@@ -37,7 +37,7 @@ span_end_read(struct parser *p, struct fault_rule *r)
 		return false;
 	if (r->span.to > r->span.from)
 		return expect(p, ":");
-	return refuse(p, EINVAL, w, "a time behind that of from");
+	return refuse(p, EINVAL, w, "a time after that of from");
 }
 
 /* "for" TIME "each" TIME, or nothing. The link is up in between. */

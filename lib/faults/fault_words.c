@@ -39,7 +39,6 @@ word_shown(struct word w, char out[SHOWN_MAX + 4])
 	return out;
 }
 
-/* Keeps an error. Returns false, for `return refuse(...)`. */
 bool
 refuse(struct parser *p, int err, struct word w, const char *valid)
 {
@@ -87,7 +86,6 @@ expect(struct parser *p, const char *text)
 	return word_is(w, text) || refuse(p, EINVAL, w, text);
 }
 
-/* Reads the digits that w begins with. Returns their count; 0: there are none, or the number is not valid. */
 size_t
 digits_read(struct word w, uint64_t *number)
 {

@@ -95,7 +95,7 @@ enum fault_link { FAULT_LINK_DOWN = 1, FAULT_LINK_UP };
 
 /* Of a rule of the link, in milliseconds. from and to: of a rule of times, from the opening of the first device on. to 0: it
  * has no end. down: for how long the link is down, 0 without an end. each: with a rule of times that has it, the
- * link goes down again and again, each time after so long. */
+ * link goes down every so many milliseconds. */
 struct fault_span {
 	uint32_t from, to, down, each;
 };
@@ -201,6 +201,34 @@ bool fault_rule_matches(const struct fault_rule *r, uint32_t index, uint64_t see
 
 /* fault_outage.c: the outage number n, from 0, of a rule of times. Returns false if it has no more. */
 bool fault_outage_of(const struct fault_rule *r, uint64_t n, struct fault_outage *out);
+
+/* The link of a process. Times are in nanoseconds of one clock, which the caller reads. One call at a time. */
+struct fault_links {
+	const struct fault_plan *plan;
+	uint64_t *next;      /* of each rule of times: which outage has not begun */
+	uint64_t begin;      /* from which rules count their times */
+	uint64_t down_until; /* FAULT_NO_END: it has no end */
+	bool cut;            /* the link is down */
+};
+
+struct fault_link_step {
+	struct fault_hit hit; /* is applied. rule NULL: an outage ends */
+	bool changes;         /* the link goes down or up: as links->cut says now */
+};
+
+/* The most outages of a rule that begin late. If more are late, those before them are left out. */
+#define FAULT_LATE_MAX 16
+
+/* Returns 0 or ENOMEM. The plan has to last. */
+int fault_links_begin(struct fault_links *l, const struct fault_plan *plan, uint64_t now);
+void fault_links_free(struct fault_links *l);
+/* Takes the next step that is due, in the order of time. Returns false if none is. */
+bool fault_links_step(struct fault_links *l, uint64_t now, struct fault_link_step *out);
+/* A request has hit a rule of the link. No step is due. Returns false if the rule changes nothing. */
+bool fault_links_hit(struct fault_links *l, const struct fault_hit *hit, uint64_t now,
+	struct fault_link_step *out);
+/* No step is due. Returns when the next one is; FAULT_NO_END: never. */
+uint64_t fault_links_due(struct fault_links *l, uint64_t now);
 
 /* fault_names.c: names of scripts. FAULT_CALLS, and 0, if there is none of this name. */
 enum fault_call fault_call_named(const char *name, size_t len);

@@ -49,7 +49,7 @@ struct impair {
 	uint32_t max_frame;
 	void (*held)(void *arg); /* NULL: none */
 	void *held_arg;
-	uint64_t *cut_lost; /* not NULL: the line is cut */
+	uint64_t *cut_lost; /* not NULL: the link is cut */
 	struct lane lanes[IMPAIR_LANES];
 };
 static_assert(READY_MAX >= 3 * PKT_BURST + HELD_MAX, "what one poll may make ready");
@@ -226,6 +226,18 @@ cut_lose(struct impair *im, struct pkt *pkts, unsigned n)
 	*im->cut_lost += n;
 }
 
+/* What is counted of the frames does not depend on how long the link is cut. */
+static void
+cut_send(struct impair *im, struct pkt *pkts, unsigned n)
+{
+	const struct lane *lane = &im->lanes[IMPAIR_TX];
+	struct impair_effect ignored = {.lose = false};
+
+	for (unsigned i = 0; lane->choose != NULL && i < n; i++)
+		lane->choose(lane->choose_arg, &pkts[i], &ignored);
+	cut_lose(im, pkts, n);
+}
+
 static void
 cut_drain(struct impair *im)
 {
@@ -246,7 +258,7 @@ impair_tx_burst(void *queue, struct pkt *pkts, unsigned n)
 	struct lane *lane = &im->lanes[IMPAIR_TX];
 
 	if (im->cut_lost != NULL) {
-		cut_lose(im, pkts, n);
+		cut_send(im, pkts, n);
 		return n;
 	}
 	if (!ready_send(im))

@@ -61,8 +61,9 @@ typedef void impair_choose_fn(
  * wrapper. */
 void impair_choose(
 	struct impair *im, enum impair_lane which, impair_choose_fn *choose, void *arg);
-/* Cuts the line: frames that are sent or received are lost, those that the wrapper holds, too, and counted in *lost. NULL:
- * the line is whole again; what has come until then is lost. With the engine lock held. */
+/* Cuts the link: frames that are sent or received are lost, those that the wrapper holds, too, and counted in *lost. NULL:
+ * the link is whole again; what has come until then is lost. choose() is asked all the same, without an effect. With the
+ * engine lock held. */
 void impair_cut(struct impair *im, uint64_t *lost);
 /* Called for a sent frame that is held back: an engine that sleeps has to poll, for it to leave. */
 void impair_on_hold(struct impair *im, void (*held)(void *arg), void *arg);

@@ -14,7 +14,8 @@ static const struct device_source *source;
  * pointers. */
 static struct verbs_device *device;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool link_is_cut; /* device_source_link_cut() */
+static bool link_is_cut;   /* device_source_link_cut() */
+static unsigned own_links; /* device_source_own_links() */
 
 void
 device_source_set(const struct device_source *from)
@@ -42,6 +43,18 @@ device_source_facts(bool counters, struct device_facts *out)
 	if (__atomic_load_n(&link_is_cut, __ATOMIC_RELAXED))
 		out->link_up = false;
 	return found;
+}
+
+void
+device_source_own_links(void)
+{
+	__atomic_fetch_add(&own_links, 1, __ATOMIC_RELAXED);
+}
+
+unsigned
+device_source_links(void)
+{
+	return __atomic_load_n(&own_links, __ATOMIC_RELAXED);
 }
 
 void

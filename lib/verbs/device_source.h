@@ -32,6 +32,11 @@ void device_source_offer(const char *name, uint64_t guid, int index);
 void device_source_withdraw(void);
 /* Returns the name of that device; NULL: there is none. Takes no lock; any thread. */
 const char *device_source_name(void);
+/* The links of these devices are not those of the daemon, and not those of a process that has called this before and forked
+ * this one. */
+void device_source_own_links(void);
+/* Returns another number after each such call, and 0 before the first one. */
+unsigned device_source_links(void);
 /* Takes the links of the ports of these devices down or up, see port_link_cut(). */
 void device_source_link_cut(bool cut);
 /* Returns whether there is a device, and its state. Any thread. */

@@ -171,6 +171,7 @@ rocade_fault_hooks(void)
 		.event_cause = asked_event_cause,
 		.posted = posted,
 		.wire_watch = fault_wire_watch,
+		.links_own = device_source_own_links,
 		.link_watch = fault_link_watch,
 		.links_cut = device_source_link_cut,
 		.clock = engine_clock,

@@ -59,6 +59,8 @@ struct fault_hooks {
 	uint32_t (*posted)(struct ibv_qp *qp);
 	/* Asks judge about the packets of all QPs of the device from now on. Returns 0 or ENOMEM. */
 	int (*wire_watch)(struct ibv_context *context, fault_judge_fn *judge);
+	/* The process has links of its own from now on: as device_source_own_links(). */
+	void (*links_own)(void);
 	/* The link of the context's device can be taken down from now on. Returns 0 or ENOMEM. */
 	int (*link_watch)(struct ibv_context *context);
 	/* Takes the links of all devices of the process down or up, of those that are so watched. */

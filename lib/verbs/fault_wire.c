@@ -100,5 +100,5 @@ fault_wire_watch(struct ibv_context *context, fault_judge_fn *how)
 int
 fault_link_watch(struct ibv_context *context)
 {
-	return port_link_watch(to_ctx(context)->port);
+	return port_impair_choose(to_ctx(context)->port, NULL, NULL);
 }

@@ -139,21 +139,8 @@ port_impair_choose(struct rocade_port *port, impair_choose_fn *choose, void *arg
 	pthread_mutex_lock(&port->lock);
 	dev_engines_lock(port->dev);
 	err = queues_wrap(port);
-	for (unsigned i = 0; err == 0 && i < port->engine_count; i++)
+	for (unsigned i = 0; err == 0 && choose != NULL && i < port->engine_count; i++)
 		impair_choose(port->engines[i].impair, IMPAIR_TX, choose, arg);
-	dev_engines_unlock(port->dev);
-	pthread_mutex_unlock(&port->lock);
-	return err;
-}
-
-int
-port_link_watch(struct rocade_port *port)
-{
-	int err;
-
-	pthread_mutex_lock(&port->lock);
-	dev_engines_lock(port->dev);
-	err = queues_wrap(port);
 	dev_engines_unlock(port->dev);
 	pthread_mutex_unlock(&port->lock);
 	return err;

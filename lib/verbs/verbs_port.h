@@ -58,15 +58,14 @@ struct rocade_port {
 	struct rocade_engine engines[DEV_MAX_ENGINES];
 };
 
-/* port_impair.c: asks for each sent frame what happens to it (port/impair.h). Returns 0 or ENOMEM. */
+/* port_impair.c: asks for each sent frame what happens to it (port/impair.h). choose NULL: only wraps the queues, so that
+ * port_link_cut() has an effect. Returns 0 or ENOMEM. */
 struct impair_effect;
 struct pkt;
 int port_impair_choose(struct rocade_port *port,
 	void (*choose)(void *arg, const struct pkt *pkt, struct impair_effect *effect),
 	void *arg);
-/* The same file: wraps the queues, so that port_link_cut() has an effect. Returns 0 or ENOMEM. */
-int port_link_watch(struct rocade_port *port);
-/* Cuts the line of the port, or makes it whole again: its link goes down or up. One call at a time. */
+/* Cuts the link of the port, or makes it whole again: its link goes down or up. One call at a time. */
 void port_link_cut(struct rocade_port *port, bool cut);
 
 /*

@@ -5,16 +5,20 @@ daemon and by a pair: events, states, packets that are lost meanwhile, recovery 
 
 import os
 import re
+import shutil
+import signal
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import process  # noqa: E402
-from daemon import CLIENTS, LIBRARY, Daemon  # noqa: E402
+from daemon import CLIENTS, LIBRARY, Daemon, wait_for_port  # noqa: E402
 from event_loop import engines  # noqa: E402
 from faults import FAULTS, Script, client_run  # noqa: E402
 from faults_requests import ERR, FLUSHED, PROGRAM, RETRY_EXC, RTS, check, program  # noqa: E402
 from faults_wire import messages, two  # noqa: E402
 from process import Process, until  # noqa: E402
+from sysfs_trees import CLASS, trees  # noqa: E402
 from tap import case, run  # noqa: E402
 
 PORT = os.path.join(CLIENTS, "test/e2e/fault_port")
@@ -52,10 +56,12 @@ def requests():
                  seen.events == seen_events and seen.states == [state, RTS] and script.rules() == text.split("\n"),
                  (seen, script.rules()))
         for kind in "ud", "uc":
-            script = Script("request 1 of qp 1: link down\nrequest 4 of qp 1: link up\n")
+            script = Script("request 1 of qp 1: link down\nrequest 4 of qp 1: link up\ndrop packet 1 of request 2 of qp 1\n")
             seen = program(daemon, script, kind, "imm", "list", 6, 3, 2)
             case("%s: messages meanwhile are lost" % kind, messages(seen) == [4, 5, 6] and seen.statuses == [0] * 6 and
                  seen.events == [ERROR, ACTIVE] and seen.states == [RTS, RTS], seen)
+            case("%s: rules of packets count what is lost" % kind, "drop packet 1 of request 2 of qp 1" in script.rules() and
+                 len(script.rules()) == 3, script.rules())
         seen = program(daemon, Script("from 0s: link down\nfrom 1ms to 2ms: link down\n"), "rc", "send", "single", 2, 0, 1)
         case("a shorter outage ends no longer one", seen.statuses == [RETRY_EXC, FLUSHED] and seen.events == [ERROR], seen)
         script = Script("request 2 of qp 1: link up\nrequest 3 of qp 1: link down for 1ms\n")
@@ -135,9 +141,72 @@ def pairs():
                  re.search("Failed status 12", text), text)
 
 
+def others():
+    """The packets of the process are lost, and the other ones keep their link."""
+    words = ["ib_write_bw", "-F", "-x", "0", "-n", "500", "-s", "16384", "-u", "20"]  # it goes on for half a minute
+    with Daemon() as daemon:
+        for off in "pairs", "":
+            daemon.env["ROCADE_OFF"] = off
+            third = daemon.start(PORT, "1")
+            third.wait_line(UP)
+            server = daemon.start(*words)
+            wait_for_port(18515, server, 10)
+            client = Process(Script("request 100 of qp 1: link down\n").words(*words, "127.0.0.1"), env=daemon.env)
+            seen = until(lambda: [engine for engine in engines(daemon) if engine["link_cut_lost"] > 0])
+            every = engines(daemon)
+            case("one of three processes has no link, %s" % ("by a pair" if off == "" else "by the daemon"),
+                 seen and sorted(engine["link_cuts"] for engine in every) == [0, 0, 1] and
+                 sorted(engine["link_cut_lost"] > 0 for engine in every) == [False, False, True] and
+                 sum(engine["pair_tx"] > 0 for engine in every) == (2 if off == "" else 0) and
+                 third.output() == UP + "\n" and daemon.run(PORT, "0").stdout == UP + "\n", (every, third.output()))
+            for one in client, server, third:
+                one.kill()
+            until(lambda: daemon.status()["clients"] == [])
+
+
+FORKS = """
+import glob, os
+os.listdir("%s")
+if os.fork() == 0:
+    os.listdir("%s")
+    os.kill(os.getpid(), 9)
+os.wait()
+print(len(glob.glob("%s/rocade-sysfs-*")))
+"""
+
+
+def files():
+    """The files of a process with rules of the link are in no tree that others share."""
+    runtime = tempfile.mkdtemp(prefix="rocade-run-")
+    with Daemon() as daemon:
+        daemon.env["XDG_RUNTIME_DIR"] = runtime
+        first = daemon.run(PORT, "0")
+        shared = trees(runtime)
+        down = Process(Script("from 0s: link down\n").words(PORT, "2"), env=daemon.env)
+        down.wait_line("event %d" % ERROR)
+        states = []
+        for tree in trees(runtime):
+            with open(tree + CLASS + "/ports/1/state", encoding="ascii") as file:
+                states.append(file.read())
+        again = daemon.run(PORT, "0")
+        case("two states of a link at a time", len(shared) == 1 and sorted(states) == ["1: DOWN\n", "4: ACTIVE\n"] and
+             first.stdout == again.stdout == UP + "\n", (shared, states, first, again))
+        down.send_signal(signal.SIGKILL)
+        down.wait()
+        done = Script("from 0s: link down\n").run(daemon, PORT, "1")
+        case("its tree goes with the process, and that of one that was killed", done.returncode == 0 and
+             trees(runtime) == shared, (done, trees(runtime), shared))
+        done = Script("request 1: link down\n").run(daemon, sys.executable, "-c", FORKS % (CLASS, CLASS, runtime))
+        case("a forked child has its own", done.stdout == "3\n", done)
+        done = Script('in "another": request 1: link down\n').run(
+            daemon, sys.executable, "-c", FORKS % (CLASS, CLASS, runtime))
+        case("not for rules of another program", int(done.stdout) <= 2 and shared[0] in trees(runtime), done)
+    shutil.rmtree(runtime)
+
+
 def errors():
     """Errors of such scripts, and what rocade-faults check says."""
-    for text, said in [("from 2s to 1s: link down", "column 12: '1s' is not known; valid: a time behind that of from"),
+    for text, said in [("from 2s to 1s: link down", "column 12: '1s' is not known; valid: a time after that of from"),
                        ("request 1: link", "column 16: the line ends too early; valid: down, up"),
                        ("request 1: link down for 1h", "column 26: '1h' is not known; valid: a time from 1ms to 86400s")]:
         done = check(text)
@@ -148,4 +217,4 @@ def errors():
 
 
 if __name__ == "__main__":
-    sys.exit(run(requests, times, status, replays, pairs, errors))
+    sys.exit(run(requests, times, status, replays, pairs, others, files, errors))

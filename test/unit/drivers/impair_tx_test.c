@@ -323,9 +323,9 @@ TEST(held_frame_is_sent_at_the_end)
 	free(ctx);
 }
 
-/* Frames that end 1 sends or receives are lost and counted while the line is cut, also those that the wrapper holds and
+/* Frames that end 1 sends or receives are lost and counted while the link is cut, also those that the wrapper holds and
  * those that come until it is whole again. */
-TEST(a_cut_line_loses_what_is_sent_and_received)
+TEST(a_cut_link_loses_what_is_sent_and_received)
 {
 	const struct impair_conf none = {.seed = 5};
 	const struct impair_conf hold = {.reorder_ppm = 1000000, .seed = 5};
@@ -362,6 +362,33 @@ TEST(a_cut_line_loses_what_is_sent_and_received)
 		ctx->outer.ops->rx_burst(ctx->outer.queue, pkts, RTE_DIM(pkts)), 1);
 	ctx->outer.ops->rx_release(ctx->outer.queue, pkts, 1);
 	assert_int_equal(lost, 4);
+	fixture_close(ctx, free_before);
+	free(ctx);
+}
+
+/* Who counts the frames counts those, too, that a cut link loses. */
+TEST(a_cut_link_asks_about_frames)
+{
+	const struct impair_conf none = {.seed = 5};
+	struct impair_fixture *ctx = malloc(sizeof(*ctx));
+	unsigned free_before[2], asked = 0;
+	uint64_t lost = 0;
+
+	assert_non_null(ctx);
+	fixture_open(ctx, &none);
+	for (unsigned i = 0; i < 2; i++)
+		free_before[i] = pool_free(&ctx->port[i]);
+	impair_choose(ctx->im, IMPAIR_TX, lose_chosen, &asked);
+	impair_cut(ctx->im, &lost);
+	for (uint32_t i = 0; i < 3; i++)
+		one_sent_by(&ctx->outer, i);
+	assert_int_equal(asked, 3);
+	assert_int_equal(lost, 3);
+	impair_stats_get(ctx->im, IMPAIR_TX, &ctx->stats);
+	assert_int_equal(ctx->stats.lost, 0);
+	impair_cut(ctx->im, NULL);
+	one_sent_by(&ctx->outer, 3);
+	assert_int_equal(asked, 4);
 	fixture_close(ctx, free_before);
 	free(ctx);
 }

@@ -103,7 +103,7 @@ TEST(an_error_of_the_link_says_what_is_valid)
 			"column 6: '18446744073709551s' is not known; valid: " BEGIN},
 		{"from 1s until", "column 9: 'until' is not known; valid: to TIME, :"},
 		{"from 1s to  1000ms: link down",
-			"column 13: '1000ms' is not known; valid: a time behind that of "
+			"column 13: '1000ms' is not known; valid: a time after that of "
 			"from"},
 		{"from 1s to 2s link", "column 15: 'link' is not known; valid: :"},
 		{"from 1s: link up", "column 15: 'up' is not known; valid: down"},
@@ -197,6 +197,181 @@ TEST(outages_are_rules_of_their_own)
 	expect_outages("from 1s to 2100ms: link down for 300ms each 500ms", flaps, 3);
 	expect_outages("from 1s to 2s: link down for 300ms each 500ms", flaps, 2);
 	expect_outages("from 1s: link down for 300ms each 500ms", flaps, 2);
+}
+
+/* The link of a process with these rules, and the time, which the test sets. */
+struct link_fixture {
+	struct fault_script script;
+	struct fault_plan plan;
+	struct fault_links links;
+	uint64_t now;
+};
+
+#define MS UINT64_C(1000000)
+#define BEGIN_NS UINT64_C(777) /* of the clock */
+
+static void
+link_open(struct link_fixture *f, const char *rules)
+{
+	f->script = parsed(rules);
+	f->now = BEGIN_NS;
+	assert_int_equal(fault_plan_init(&f->plan, &f->script, 1, NULL, 0), 0);
+	assert_int_equal(fault_links_begin(&f->links, &f->plan, f->now), 0);
+}
+
+static void
+link_close(struct link_fixture *f)
+{
+	fault_links_free(&f->links);
+	fault_plan_free(&f->plan);
+	fault_script_free(&f->script);
+}
+
+/* Expects these steps at this time: for each outage that begins and each hit the line of its rule, '-' and '+' if the link goes
+ * down and up. */
+static void
+expect_step(char *at, const struct fault_links *l, const struct fault_link_step *step)
+{
+	if (step->hit.rule != NULL)
+		sprintf(at + strlen(at), "%u", (unsigned)step->hit.rule->line);
+	if (step->changes)
+		strcat(at, l->cut ? "-" : "+");
+}
+
+static void
+expect_steps(struct link_fixture *f, uint64_t ms, const char *want)
+{
+	struct fault_link_step step;
+	char steps[256] = "";
+
+	f->now = BEGIN_NS + ms * MS;
+	while (fault_links_step(&f->links, f->now, &step))
+		expect_step(steps, &f->links, &step);
+	assert_string_equal(steps, want);
+}
+
+/* A request hits the rule with this index, at the time of the last expect_steps(). */
+static void
+expect_hit(struct link_fixture *f, unsigned index, const char *want)
+{
+	const struct fault_hit hit = {.rule = &f->script.rules[index]};
+	struct fault_link_step step;
+	char steps[256] = "";
+
+	if (fault_links_hit(&f->links, &hit, f->now, &step))
+		expect_step(steps, &f->links, &step);
+	assert_string_equal(steps, want);
+}
+
+static void
+expect_due(struct link_fixture *f, uint64_t ms)
+{
+	assert_int_equal(fault_links_due(&f->links, f->now),
+		ms == FAULT_NO_END ? ms : BEGIN_NS + ms * MS);
+}
+
+TEST(a_link_goes_down_and_up_by_the_clock)
+{
+	struct link_fixture f;
+
+	link_open(&f, "from 10ms to 1s: link down\nfrom 20ms to 30ms: link down");
+	expect_steps(&f, 9, "");
+	expect_due(&f, 10);
+	expect_steps(&f, 10, "1-");
+	expect_due(&f, 20);
+	expect_steps(&f, 20, "2");
+	expect_due(&f, 1000);
+	expect_steps(&f, 999, "");
+	expect_steps(&f, 1000, "+");
+	expect_due(&f, FAULT_NO_END);
+	link_close(&f);
+	link_open(&f, "from 0s: link down");
+	expect_steps(&f, 0, "1-");
+	expect_due(&f, FAULT_NO_END);
+	expect_steps(&f, 100000000, "");
+	link_close(&f);
+}
+
+/* The caller comes when the next outage has begun, or is over: the events of each one come all the same. */
+TEST(an_outage_that_is_seen_late_is_not_lost)
+{
+	struct link_fixture f;
+
+	link_open(&f, "from 10ms: link down for 5ms each 10ms");
+	expect_steps(&f, 10, "1-");
+	expect_steps(&f, 22, "+1-");
+	expect_steps(&f, 47, "+1-+1-+");
+	link_close(&f);
+	link_open(&f, "from 20ms to 25ms: link down\nfrom 5ms to 10ms: link down");
+	expect_steps(&f, 30, "2-+1-+");
+	link_close(&f);
+}
+
+TEST(outages_that_meet_are_one)
+{
+	struct link_fixture f;
+	static const char two[] =
+		"from 20ms to 30ms: link down\nfrom 10ms to 20ms: link down";
+
+	link_open(&f, two);
+	expect_steps(&f, 10, "2-");
+	expect_steps(&f, 20, "1");
+	expect_steps(&f, 30, "+");
+	link_close(&f);
+	link_open(&f, two);
+	expect_steps(&f, 40, "2-1+");
+	link_close(&f);
+	link_open(&f, "from 10ms to 30ms: link down\nfrom 20ms to 40ms: link down");
+	expect_steps(&f, 50, "1-2+");
+	link_close(&f);
+}
+
+TEST(the_last_outages_of_a_process_that_was_stopped_come)
+{
+	struct link_fixture f;
+
+	link_open(&f, "from 0s: link down for 1ms each 10ms");
+	expect_steps(&f, 160, "1-+1-+1-+1-+1-+1-+1-+1-+1-+1-+1-+1-+1-+1-+1-+1-");
+	assert_int_equal(f.links.next[0], 17);
+	expect_steps(&f, 86400000, "+1-+1-+1-+1-+1-+1-+1-+1-+1-+1-+1-+1-+1-+1-+1-+1-");
+	assert_int_equal(f.links.next[0], 8640001);
+	expect_due(&f, 86400001);
+	link_close(&f);
+	/* The last ones of the rule, if it is over. */
+	link_open(&f, "from 0s to 195ms: link down for 1ms each 10ms");
+	expect_steps(&f, 5000, "1-+1-+1-+1-+1-+1-+1-+1-+1-+1-+1-+1-+1-+1-+1-+1-+");
+	assert_int_equal(f.links.next[0], 20);
+	expect_due(&f, FAULT_NO_END);
+	link_close(&f);
+}
+
+TEST(requests_take_the_link_down_and_up)
+{
+	struct link_fixture f;
+
+	link_open(&f,
+		"request 1: link down for 10ms\nrequest 2: link down\nrequest 3: link up\n"
+		"from 100ms to 200ms: link down");
+	expect_hit(&f, 2, "");
+	expect_hit(&f, 0, "1-");
+	expect_due(&f, 10);
+	expect_steps(&f, 9, "");
+	expect_hit(&f, 0, "1");
+	expect_due(&f, 19);
+	/* The time is over: a pair of events for each hit. */
+	expect_steps(&f, 25, "+");
+	expect_hit(&f, 2, "");
+	expect_hit(&f, 1, "2-");
+	expect_hit(&f, 0, "");
+	expect_hit(&f, 1, "");
+	expect_hit(&f, 2, "3+");
+	expect_due(&f, 100);
+	expect_steps(&f, 101, "4-");
+	expect_hit(&f, 0, "");
+	expect_hit(&f, 2, "3+");
+	expect_due(&f, FAULT_NO_END);
+	expect_steps(&f, 300, "");
+	link_close(&f);
 }
 
 TEST(a_hit_of_the_link_is_written_as_a_rule)
