@@ -27,16 +27,16 @@ static bool
 each_read(struct parser *p, struct fault_rule *r)
 {
 	static const char *const endings[] = {"th", "st", "nd", "rd"};
-	struct word w = word_next(p);
-	size_t n = digits_read(w, &r->number);
+	struct word w = fault_word_next(p);
+	size_t n = fault_digits_read(w, &r->number);
 	struct word ending = {.at = w.at + n, .len = w.len - n};
 
 	r->when = FAULT_EACH_NTH;
 	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]) && n != 0; i++) {
-		if (word_is(ending, endings[i]))
+		if (fault_word_is(ending, endings[i]))
 			return true;
 	}
-	return refuse(p, EINVAL, w,
+	return fault_refuse(p, EINVAL, w,
 		NUMBER_VALID ", and behind it th, st, nd or rd, such as 500th");
 }
 
@@ -63,10 +63,10 @@ share_read(struct parser *p, struct fault_rule *r, struct word w)
 	}
 	if (!digit || unit == 0 || n + 1 != w.len || w.at[n] != '%' || share == 0 ||
 		share > FAULT_MILLION)
-		return refuse(p, EINVAL, w, "0.0001% to 100%, such as 0.5%");
+		return fault_refuse(p, EINVAL, w, "0.0001% to 100%, such as 0.5%");
 	r->when = FAULT_SHARE;
 	r->number = share;
-	return expect(p, "of");
+	return fault_expect(p, "of");
 }
 
 /* STRING ":", behind "in" */
@@ -74,16 +74,16 @@ static bool
 in_read(struct parser *p, struct fault_rule *r)
 {
 	static const char valid[] = "a program's name in quotes, of 1 to 255 bytes";
-	struct word w = word_next(p);
+	struct word w = fault_word_next(p);
 	const char *closing;
 
-	if (!word_is(w, "\""))
-		return refuse(p, EINVAL, w, valid);
+	if (!fault_word_is(w, "\""))
+		return fault_refuse(p, EINVAL, w, valid);
 	closing = memchr(p->at, '"', (size_t)(p->end - p->at));
 	if (closing == NULL || closing == p->at || closing - p->at > FAULT_NAME_MAX ||
 		memchr(p->at, '\0', (size_t)(closing - p->at)) != NULL) {
 		w.len = (size_t)((closing != NULL ? closing + 1 : p->end) - w.at);
-		return refuse(p, EINVAL, w, valid);
+		return fault_refuse(p, EINVAL, w, valid);
 	}
 	r->program = strndup(p->at, (size_t)(closing - p->at));
 	if (r->program == NULL) {
@@ -92,7 +92,7 @@ in_read(struct parser *p, struct fault_rule *r)
 		return false;
 	}
 	p->at = closing + 1;
-	return expect(p, ":");
+	return fault_expect(p, ":");
 }
 
 /* STATUS ["vendor" N] | EVENT | REASON | MESSAGE, to the end of the line */
@@ -100,25 +100,27 @@ static bool
 outcome_read(struct parser *p, struct fault_rule *r)
 {
 	char valid[FAULT_WHY_MAX / 2];
-	struct word w = word_next(p);
+	struct word w = fault_word_next(p);
 	uint64_t vendor = 0;
 
 	if (!fault_value_named(r, w.at, w.len)) {
 		fault_values_list(r, valid, sizeof(valid));
-		return refuse(p, EINVAL, w, valid);
+		return fault_refuse(p, EINVAL, w, valid);
 	}
-	w = word_next(p);
+	w = fault_word_next(p);
 	/* A receive fails by the device's own check. */
 	if (r->action == FAULT_FAIL && r->call == FAULT_REQUESTS) {
-		if (!word_is(w, "vendor"))
-			return line_end_read(p, w, "vendor N, " END_VALID);
-		w = word_next(p);
-		if (digits_read(w, &vendor) != w.len || w.len == 0 || vendor > UINT32_MAX)
-			return refuse(p, EINVAL, w, "a number from 1 to 4294967295");
+		if (!fault_word_is(w, "vendor"))
+			return fault_line_end_read(p, w, "vendor N, " END_VALID);
+		w = fault_word_next(p);
+		if (fault_digits_read(w, &vendor) != w.len || w.len == 0 ||
+			vendor > UINT32_MAX)
+			return fault_refuse(
+				p, EINVAL, w, "a number from 1 to 4294967295");
 		r->vendor = (uint32_t)vendor;
-		w = word_next(p);
+		w = fault_word_next(p);
 	}
-	return line_end_read(p, w, END_VALID);
+	return fault_line_end_read(p, w, END_VALID);
 }
 
 /* ":" (ERROR | conn), to the end of the line, behind the name w of a call. more: what is valid there, too. */
@@ -132,19 +134,19 @@ call_read(struct parser *p, struct fault_rule *r, struct word w, const char *mor
 	if (r->call == FAULT_CALLS) {
 		strcpy(valid, more);
 		fault_calls_list(valid + len, sizeof(valid) - len);
-		return refuse(p, EINVAL, w, valid);
+		return fault_refuse(p, EINVAL, w, valid);
 	}
-	if (!expect(p, ":"))
+	if (!fault_expect(p, ":"))
 		return false;
-	w = word_next(p);
+	w = fault_word_next(p);
 	if (fault_action_named(r, w.at, w.len))
 		return outcome_read(p, r);
 	r->err = fault_error_named((enum fault_call)r->call, w.at, w.len);
 	if (r->err == 0) {
 		fault_errors_list((enum fault_call)r->call, valid, sizeof(valid));
-		return refuse(p, EINVAL, w, valid);
+		return fault_refuse(p, EINVAL, w, valid);
 	}
-	return line_end_read(p, word_next(p), END_VALID);
+	return fault_line_end_read(p, fault_word_next(p), END_VALID);
 }
 
 /* ["of" ("qp" | "srq") N] ":" action */
@@ -152,37 +154,38 @@ static bool
 requests_read(struct parser *p, struct fault_rule *r)
 {
 	bool receives = r->call == FAULT_RECEIVES;
-	struct word w = word_next(p);
+	struct word w = fault_word_next(p);
 	char valid[128];
 
-	if (word_is(w, "of")) {
-		w = word_next(p);
-		if (word_is(w, "qp"))
+	if (fault_word_is(w, "of")) {
+		w = fault_word_next(p);
+		if (fault_word_is(w, "qp"))
 			r->queue.type = FAULT_QP;
-		else if (receives && word_is(w, "srq"))
+		else if (receives && fault_word_is(w, "srq"))
 			r->queue.type = FAULT_SRQ;
 		else
-			return refuse(p, EINVAL, w, receives ? "qp, srq" : "qp");
-		if (!count_read(p, &r->queue.number) || !expect(p, ":"))
+			return fault_refuse(p, EINVAL, w, receives ? "qp, srq" : "qp");
+		if (!fault_count_read(p, &r->queue.number) || !fault_expect(p, ":"))
 			return false;
-	} else if (!word_is(w, ":")) {
-		return refuse(
+	} else if (!fault_word_is(w, ":")) {
+		return fault_refuse(
 			p, EINVAL, w, receives ? "of qp N, of srq N, :" : "of qp N, :");
 	}
-	w = word_next(p);
+	w = fault_word_next(p);
 	if (fault_action_named(r, w.at, w.len))
-		return r->action == FAULT_LINK ? link_read(p, r) : outcome_read(p, r);
+		return r->action == FAULT_LINK ? fault_link_read(p, r)
+					       : outcome_read(p, r);
 	fault_actions_list(r->call, valid, sizeof(valid));
-	return refuse(p, EINVAL, w, valid);
+	return fault_refuse(p, EINVAL, w, valid);
 }
 
 /* Returns whether the word says that requests or receives are counted. */
 static bool
 counts_requests(struct fault_rule *r, struct word w, bool plural)
 {
-	if (word_is(w, plural ? "requests" : "request"))
+	if (fault_word_is(w, plural ? "requests" : "request"))
 		r->call = FAULT_REQUESTS;
-	else if (word_is(w, plural ? "receives" : "receive"))
+	else if (fault_word_is(w, plural ? "receives" : "receive"))
 		r->call = FAULT_RECEIVES;
 	else
 		return false;
@@ -194,7 +197,7 @@ static bool
 counted_read(struct parser *p, struct fault_rule *r)
 {
 	bool plural = r->when == FAULT_SHARE;
-	struct word w = word_next(p);
+	struct word w = fault_word_next(p);
 
 	if (counts_requests(r, w, plural))
 		return requests_read(p, r);
@@ -206,36 +209,38 @@ static bool
 packet_name_read(struct parser *p, struct fault_rule *r, struct word first)
 {
 	r->copy = 1;
-	if (word_is(first, "copy") &&
-		!(count_read(p, &r->copy) && expect(p, "of") && expect(p, "packet")))
+	if (fault_word_is(first, "copy") &&
+		!(fault_count_read(p, &r->copy) && fault_expect(p, "of") &&
+			fault_expect(p, "packet")))
 		return false;
-	return count_read(p, &r->packet) && expect(p, "of") && expect(p, "request") &&
-	       count_read(p, &r->number);
+	return fault_count_read(p, &r->packet) && fault_expect(p, "of") &&
+	       fault_expect(p, "request") && fault_count_read(p, &r->number);
 }
 
 /* packets, to the end of the line */
 static bool
 packets_read(struct parser *p, struct fault_rule *r)
 {
-	struct word w = word_next(p);
+	struct word w = fault_word_next(p);
 	bool good;
 
-	if (word_is(w, "packet") || word_is(w, "copy"))
+	if (fault_word_is(w, "packet") || fault_word_is(w, "copy"))
 		good = packet_name_read(p, r, w);
-	else if (word_is(w, "each"))
-		good = each_read(p, r) && expect(p, "packet");
+	else if (fault_word_is(w, "each"))
+		good = each_read(p, r) && fault_expect(p, "packet");
 	else if (w.len != 0 && memchr(w.at, '%', w.len) != NULL)
-		good = share_read(p, r, w) && expect(p, "packets");
+		good = share_read(p, r, w) && fault_expect(p, "packets");
 	else
-		return refuse(p, EINVAL, w, "packet N of, copy N of, each Nth, P% of");
+		return fault_refuse(
+			p, EINVAL, w, "packet N of, copy N of, each Nth, P% of");
 	if (!good)
 		return false;
-	w = word_next(p);
-	if (!word_is(w, "of"))
-		return line_end_read(p, w, "of qp N, " END_VALID);
+	w = fault_word_next(p);
+	if (!fault_word_is(w, "of"))
+		return fault_line_end_read(p, w, "of qp N, " END_VALID);
 	r->queue.type = FAULT_QP;
-	return expect(p, "qp") && count_read(p, &r->queue.number) &&
-	       line_end_read(p, word_next(p), END_VALID);
+	return fault_expect(p, "qp") && fault_count_read(p, &r->queue.number) &&
+	       fault_line_end_read(p, fault_word_next(p), END_VALID);
 }
 
 /* Returns whether the word is an effect on packets. */
@@ -255,26 +260,27 @@ is_effect(struct fault_rule *r, struct word w)
 static bool
 rule_read(struct parser *p, struct fault_rule *r, struct word first)
 {
-	if (word_is(first, "in")) {
+	if (fault_word_is(first, "in")) {
 		if (!in_read(p, r))
 			return false;
-		first = word_next(p);
+		first = fault_word_next(p);
 	}
 	r->when = FAULT_NTH;
-	if (word_is(first, "call"))
-		return count_read(p, &r->number) && expect(p, "of") &&
-		       call_read(p, r, word_next(p), "");
+	if (fault_word_is(first, "call"))
+		return fault_count_read(p, &r->number) && fault_expect(p, "of") &&
+		       call_read(p, r, fault_word_next(p), "");
 	if (counts_requests(r, first, false))
-		return count_read(p, &r->number) && requests_read(p, r);
-	if (word_is(first, "each"))
+		return fault_count_read(p, &r->number) && requests_read(p, r);
+	if (fault_word_is(first, "each"))
 		return each_read(p, r) && counted_read(p, r);
 	if (first.len != 0 && memchr(first.at, '%', first.len) != NULL)
 		return share_read(p, r, first) && counted_read(p, r);
 	if (is_effect(r, first))
 		return packets_read(p, r);
-	if (word_is(first, "from"))
-		return span_read(p, r);
-	return refuse(p, EINVAL, first, r->program != NULL ? WHICH_VALID : RULE_VALID);
+	if (fault_word_is(first, "from"))
+		return fault_span_read(p, r);
+	return fault_refuse(
+		p, EINVAL, first, r->program != NULL ? WHICH_VALID : RULE_VALID);
 }
 
 /* Makes room for one more rule. */
@@ -301,7 +307,7 @@ rules_grow(struct parser *p)
 static bool
 script_line_read(struct parser *p)
 {
-	struct word first = word_next(p);
+	struct word first = fault_word_next(p);
 	struct fault_rule *r;
 
 	if (first.len == 0)

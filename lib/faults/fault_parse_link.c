@@ -10,61 +10,61 @@
 #include "faults/fault_words.h"
 
 bool
-link_read(struct parser *p, struct fault_rule *r)
+fault_link_read(struct parser *p, struct fault_rule *r)
 {
-	struct word w = word_next(p);
+	struct word w = fault_word_next(p);
 
 	if (!fault_value_named(r, w.at, w.len))
-		return refuse(p, EINVAL, w, "down, up");
-	w = word_next(p);
+		return fault_refuse(p, EINVAL, w, "down, up");
+	w = fault_word_next(p);
 	if (r->err != FAULT_LINK_DOWN)
-		return line_end_read(p, w, END_VALID);
-	if (!word_is(w, "for"))
-		return line_end_read(p, w, "for TIME, " END_VALID);
-	return time_read(p, 1, &r->span.down, &w) &&
-	       line_end_read(p, word_next(p), END_VALID);
+		return fault_line_end_read(p, w, END_VALID);
+	if (!fault_word_is(w, "for"))
+		return fault_line_end_read(p, w, "for TIME, " END_VALID);
+	return fault_time_read(p, 1, &r->span.down, &w) &&
+	       fault_line_end_read(p, fault_word_next(p), END_VALID);
 }
 
 /* "to" TIME, which is behind the begin, or nothing. Then ":". */
 static bool
 span_end_read(struct parser *p, struct fault_rule *r)
 {
-	struct word w = word_next(p);
+	struct word w = fault_word_next(p);
 
-	if (!word_is(w, "to"))
-		return word_is(w, ":") || refuse(p, EINVAL, w, "to TIME, :");
-	if (!time_read(p, 1, &r->span.to, &w))
+	if (!fault_word_is(w, "to"))
+		return fault_word_is(w, ":") || fault_refuse(p, EINVAL, w, "to TIME, :");
+	if (!fault_time_read(p, 1, &r->span.to, &w))
 		return false;
 	if (r->span.to > r->span.from)
-		return expect(p, ":");
-	return refuse(p, EINVAL, w, "a time after that of from");
+		return fault_expect(p, ":");
+	return fault_refuse(p, EINVAL, w, "a time after that of from");
 }
 
 /* "for" TIME "each" TIME, or nothing. The link is up in between. */
 static bool
 flaps_read(struct parser *p, struct fault_rule *r)
 {
-	struct word w = word_next(p);
+	struct word w = fault_word_next(p);
 
-	if (!word_is(w, "for"))
-		return line_end_read(p, w, "for TIME each TIME, " END_VALID);
-	if (!time_read(p, 1, &r->span.down, &w) || !expect(p, "each"))
+	if (!fault_word_is(w, "for"))
+		return fault_line_end_read(p, w, "for TIME each TIME, " END_VALID);
+	if (!fault_time_read(p, 1, &r->span.down, &w) || !fault_expect(p, "each"))
 		return false;
-	if (!time_read(p, 1, &r->span.each, &w))
+	if (!fault_time_read(p, 1, &r->span.each, &w))
 		return false;
 	if (r->span.each > r->span.down)
-		return line_end_read(p, word_next(p), END_VALID);
-	return refuse(p, EINVAL, w, "a longer time than that of for");
+		return fault_line_end_read(p, fault_word_next(p), END_VALID);
+	return fault_refuse(p, EINVAL, w, "a longer time than that of for");
 }
 
 bool
-span_read(struct parser *p, struct fault_rule *r)
+fault_span_read(struct parser *p, struct fault_rule *r)
 {
 	struct word w;
 
 	r->call = FAULT_TIMES;
 	r->action = FAULT_LINK;
 	r->err = FAULT_LINK_DOWN;
-	return time_read(p, 0, &r->span.from, &w) && span_end_read(p, r) &&
-	       expect(p, "link") && expect(p, "down") && flaps_read(p, r);
+	return fault_time_read(p, 0, &r->span.from, &w) && span_end_read(p, r) &&
+	       fault_expect(p, "link") && fault_expect(p, "down") && flaps_read(p, r);
 }

@@ -22,7 +22,7 @@ is_sign(char c)
 }
 
 bool
-word_is(struct word w, const char *text)
+fault_word_is(struct word w, const char *text)
 {
 	return w.len == strlen(text) && memcmp(w.at, text, w.len) == 0;
 }
@@ -40,7 +40,7 @@ word_shown(struct word w, char out[SHOWN_MAX + 4])
 }
 
 bool
-refuse(struct parser *p, int err, struct word w, const char *valid)
+fault_refuse(struct parser *p, int err, struct word w, const char *valid)
 {
 	char shown[SHOWN_MAX + 4];
 	unsigned column = (unsigned)(w.at - p->begin) + 1;
@@ -58,7 +58,7 @@ refuse(struct parser *p, int err, struct word w, const char *valid)
 }
 
 struct word
-word_next(struct parser *p)
+fault_word_next(struct parser *p)
 {
 	struct word w;
 
@@ -79,15 +79,15 @@ word_next(struct parser *p)
 }
 
 bool
-expect(struct parser *p, const char *text)
+fault_expect(struct parser *p, const char *text)
 {
-	struct word w = word_next(p);
+	struct word w = fault_word_next(p);
 
-	return word_is(w, text) || refuse(p, EINVAL, w, text);
+	return fault_word_is(w, text) || fault_refuse(p, EINVAL, w, text);
 }
 
 size_t
-digits_read(struct word w, uint64_t *number)
+fault_digits_read(struct word w, uint64_t *number)
 {
 	size_t n = 0;
 
@@ -101,28 +101,28 @@ digits_read(struct word w, uint64_t *number)
 }
 
 bool
-count_read(struct parser *p, uint64_t *number)
+fault_count_read(struct parser *p, uint64_t *number)
 {
-	struct word w = word_next(p);
-	size_t n = digits_read(w, number);
+	struct word w = fault_word_next(p);
+	size_t n = fault_digits_read(w, number);
 
-	return (n != 0 && n == w.len) || refuse(p, EINVAL, w, NUMBER_VALID);
+	return (n != 0 && n == w.len) || fault_refuse(p, EINVAL, w, NUMBER_VALID);
 }
 
 bool
-time_read(struct parser *p, unsigned least, uint32_t *ms, struct word *w)
+fault_time_read(struct parser *p, unsigned least, uint32_t *ms, struct word *w)
 {
-	struct word unit = *w = word_next(p);
+	struct word unit = *w = fault_word_next(p);
 	uint64_t number = 0, scale;
-	size_t n = digits_read(*w, &number);
+	size_t n = fault_digits_read(*w, &number);
 
 	if (n == 0 && least == 0 && w->len > 1 && w->at[0] == '0')
 		n = 1;
 	unit.at += n;
 	unit.len -= n;
-	scale = word_is(unit, "ms") ? 1 : word_is(unit, "s") ? 1000 : 0;
+	scale = fault_word_is(unit, "ms") ? 1 : fault_word_is(unit, "s") ? 1000 : 0;
 	if (n == 0 || scale == 0 || number > TIME_MAX / scale)
-		return refuse(p, EINVAL, *w,
+		return fault_refuse(p, EINVAL, *w,
 			least == 0 ? "a time from 0s to 86400s, such as 500ms or 2s"
 				   : "a time from 1ms to 86400s, such as 500ms or 2s");
 	*ms = (uint32_t)(number * scale);
@@ -130,7 +130,7 @@ time_read(struct parser *p, unsigned least, uint32_t *ms, struct word *w)
 }
 
 bool
-line_end_read(struct parser *p, struct word w, const char *valid)
+fault_line_end_read(struct parser *p, struct word w, const char *valid)
 {
-	return w.len == 0 || refuse(p, EINVAL, w, valid);
+	return w.len == 0 || fault_refuse(p, EINVAL, w, valid);
 }

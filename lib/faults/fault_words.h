@@ -24,24 +24,24 @@ struct word {
 	size_t len;
 };
 
-bool word_is(struct word w, const char *text);
-/* Keeps an error about a word. Returns false, for `return refuse(...)`. */
-bool refuse(struct parser *p, int err, struct word w, const char *valid);
-struct word word_next(struct parser *p);
+bool fault_word_is(struct word w, const char *text);
+/* Keeps an error about a word. Returns false, for `return fault_refuse(...)`. */
+bool fault_refuse(struct parser *p, int err, struct word w, const char *valid);
+struct word fault_word_next(struct parser *p);
 /* Reads a word that has to be this one. */
-bool expect(struct parser *p, const char *text);
+bool fault_expect(struct parser *p, const char *text);
 /* Reads the digits that w begins with. Returns their count; 0: there are none, or the number is not valid. */
-size_t digits_read(struct word w, uint64_t *number);
-bool count_read(struct parser *p, uint64_t *number);
+size_t fault_digits_read(struct word w, uint64_t *number);
+bool fault_count_read(struct parser *p, uint64_t *number);
 /* Whether w, the next word, is none. valid: what else is valid there. */
-bool line_end_read(struct parser *p, struct word w, const char *valid);
+bool fault_line_end_read(struct parser *p, struct word w, const char *valid);
 
 /* TIME: whole milliseconds or seconds. least: 0 or 1. *w: the word that it is. */
-bool time_read(struct parser *p, unsigned least, uint32_t *ms, struct word *w);
+bool fault_time_read(struct parser *p, unsigned least, uint32_t *ms, struct word *w);
 
 /* fault_parse_link.c: "down" ["for" TIME] | "up", behind "link", to the end of the line. */
-bool link_read(struct parser *p, struct fault_rule *r);
+bool fault_link_read(struct parser *p, struct fault_rule *r);
 /* TIME ["to" TIME] ":" "link" "down" ["for" TIME "each" TIME], behind "from". */
-bool span_read(struct parser *p, struct fault_rule *r);
+bool fault_span_read(struct parser *p, struct fault_rule *r);
 
 #endif

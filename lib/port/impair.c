@@ -226,7 +226,7 @@ cut_lose(struct impair *im, struct pkt *pkts, unsigned n)
 	*im->cut_lost += n;
 }
 
-/* What is counted of the frames does not depend on how long the link is cut. */
+/* choose() is asked all the same: counts of frames do not depend on how long the link is cut. */
 static void
 cut_send(struct impair *im, struct pkt *pkts, unsigned n)
 {

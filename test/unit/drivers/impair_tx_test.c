@@ -366,7 +366,7 @@ TEST(a_cut_link_loses_what_is_sent_and_received)
 	free(ctx);
 }
 
-/* Who counts the frames counts those, too, that a cut link loses. */
+/* choose() counts those, too, that a cut link loses. */
 TEST(a_cut_link_asks_about_frames)
 {
 	const struct impair_conf none = {.seed = 5};
