@@ -24,6 +24,9 @@ from tap import case, run  # noqa: E402
 PORT = os.path.join(CLIENTS, "test/e2e/fault_port")
 JOURNAL = re.compile(r'^in "fault_port": (from .*) # line 1 of the script, process \d+, by the clock$', re.M)
 UP, DOWN = "state 4 5, 4: ACTIVE, 5: LinkUp", "state 1 2, 1: DOWN, 2: Polling"
+OFF = {"pairs": "the daemon", "": "a pair"}  # values of ROCADE_OFF
+WRITE = ["ib_write_bw", "-F", "-x", "0", "-n", "5000", "-s", "16384"]
+LATE = "request 4000 of qp 1: link down"  # a pair is there
 ACTIVE, ERROR = 9, 10  # enum ibv_event_type
 
 
@@ -121,40 +124,47 @@ def replays():
             "request %d of qp 1: link down for 20ms" % n for n in (2, 4, 6)], (done, replayed, again.rules()))
 
 
+def by_pairs(daemon):
+    """Returns how many packets of clients that have ended went by pairs."""
+    until(lambda: daemon.status()["clients"] == [])
+    return daemon.status()["departed"]["pair_packets"]
+
+
 def pairs():
     """Two processes, by the daemon and by a pair: packets of one are lost, both ways, and the programs succeed."""
-    way = {"pairs": "the daemon", "": "a pair"}
     with Daemon() as daemon:
-        for off in way:
+        for off, way in OFF.items():
             daemon.env["ROCADE_OFF"] = off
-            for words in (["ibv_rc_pingpong", "-g", "0", "-n", "200"],
-                          ["ib_write_bw", "-F", "-x", "0", "-n", "500", "-s", "16384"],
-                          ["ib_read_bw", "-F", "-x", "0", "-n", "500", "-s", "16384"]):
-                script = Script("request 100 of qp 1: link down for 100ms\n")
+            before = by_pairs(daemon)
+            for words in (["ibv_rc_pingpong", "-g", "0", "-n", "5000"], WRITE, ["ib_read_bw", *WRITE[1:]]):
+                script = Script(LATE + " for 100ms\n")
                 good, text = two(daemon, words, script)
-                case("%s by %s" % (words[0], way[off]), good and
-                     script.rules() == ["request 100 of qp 1: link down for 100ms"], (text, script.rules()))
+                after = by_pairs(daemon)
+                case("%s by %s" % (words[0], way), good and script.rules() == [LATE + " for 100ms"] and
+                     (after > before) == (off == ""), (text, script.rules(), before, after))
+                before = after
             # The server never ends: what it has sent last was not acknowledged.
-            script = Script("request 100 of qp 1: link down\n")
-            status, text = client_run(daemon, script, ["ib_write_bw", "-F", "-x", "0", "-n", "500", "-s", "16384"])
-            case("a link that stays down ends the connection by %s" % way[off], status != 0 and
+            script = Script(LATE + "\n")
+            status, text = client_run(daemon, script, WRITE)
+            case("a link that stays down ends the connection by %s" % way, status != 0 and
                  re.search("Failed status 12", text), text)
 
 
 def others():
     """The packets of the process are lost, and the other ones keep their link."""
-    words = ["ib_write_bw", "-F", "-x", "0", "-n", "500", "-s", "16384", "-u", "20"]  # it goes on for half a minute
+    words = [*WRITE, "-u", "20"]  # it goes on for half a minute
     with Daemon() as daemon:
-        for off in "pairs", "":
+        for off, way in OFF.items():
             daemon.env["ROCADE_OFF"] = off
             third = daemon.start(PORT, "1")
             third.wait_line(UP)
             server = daemon.start(*words)
             wait_for_port(18515, server, 10)
-            client = Process(Script("request 100 of qp 1: link down\n").words(*words, "127.0.0.1"), env=daemon.env)
+            script = Script(LATE + "\n")
+            client = Process(script.words(*words, "127.0.0.1"), env=daemon.env)
             seen = until(lambda: [engine for engine in engines(daemon) if engine["link_cut_lost"] > 0])
             every = engines(daemon)
-            case("one of three processes has no link, %s" % ("by a pair" if off == "" else "by the daemon"),
+            case("one of three processes has no link, by %s" % way,
                  seen and sorted(engine["link_cuts"] for engine in every) == [0, 0, 1] and
                  sorted(engine["link_cut_lost"] > 0 for engine in every) == [False, False, True] and
                  sum(engine["pair_tx"] > 0 for engine in every) == (2 if off == "" else 0) and
@@ -182,7 +192,8 @@ def files():
         daemon.env["XDG_RUNTIME_DIR"] = runtime
         first = daemon.run(PORT, "0")
         shared = trees(runtime)
-        down = Process(Script("from 0s: link down\n").words(PORT, "2"), env=daemon.env)
+        script = Script("from 0s: link down\n")
+        down = Process(script.words(PORT, "2"), env=daemon.env)
         down.wait_line("event %d" % ERROR)
         states = []
         for tree in trees(runtime):

@@ -35,5 +35,5 @@ if __name__ == "__main__":
                  faults.signals, faults_requests.completions, faults_requests.receives, faults_requests.events,
                  faults_requests.counts, faults_requests.replays, faults_requests.errors, faults_wire.packets, faults_wire.again, faults_wire.reads,
                  faults_wire.seeds, faults_wire.errors, faults_cm.events, faults_cm.synchronous, faults_cm.rejects, faults_cm.ends,
-                 faults_cm.replays, faults_cm.errors, faults_link.requests, faults_link.times, faults_link.replays,
+                 faults_cm.replays, faults_cm.errors, faults_link.requests, faults_link.times, faults_link.files, faults_link.replays,
                  faults_link.errors, again))
