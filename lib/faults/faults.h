@@ -94,8 +94,8 @@ enum fault_effect { FAULT_DROP = 1, FAULT_DUPLICATE, FAULT_DELAY };
 enum fault_link { FAULT_LINK_DOWN = 1, FAULT_LINK_UP };
 
 /* Of a rule of the link, in milliseconds. from and to: of a rule of times, from the opening of the first device on. to 0: it
- * has no end. down: for how long the link is down, 0 without an end. each: with a rule of times that has it, the
- * link goes down every so many milliseconds. */
+ * has no end. down: for how long the link is down, 0 without an end. each: of a rule of times, from the begin of an
+ * outage to that of the next one; 0: there is one. */
 struct fault_span {
 	uint32_t from, to, down, each;
 };

@@ -19,7 +19,7 @@
 #define HELD_MAX 16       /* frames beyond that are not reordered */
 #define HELD_BEHIND_MAX 8 /* at most this many frames overtake a reordered one */
 #define IDLE_POLLS_MAX 16 /* idle polls until held frames are released */
-#define CUT_BURSTS 1024   /* that a cut line loses in one poll */
+#define CUT_BURSTS 1024   /* that a cut link loses in one poll */
 #define READY_MAX 128     /* a burst, its duplicates and all held frames */
 
 struct held {

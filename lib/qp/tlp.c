@@ -49,8 +49,8 @@ tlp_wait_ns(const struct qp *qp)
 }
 
 /* True if the timer is to be armed for this wait: the wait ends before the ACK timeout.
- * Without an ACK timeout the application wants no resend by a timer, and this one sends no
- * probe: it only tells congestion control, at most TLP_BACKOFF_MAX times without progress. */
+ * Without an ACK timeout the application wants no resend by a timer, and this timer sends
+ * no probe: it only tells congestion control, at most TLP_BACKOFF_MAX times without progress. */
 static bool
 tlp_wait_counts(const struct qp *qp, uint64_t wait)
 {
